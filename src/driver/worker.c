@@ -1,0 +1,1 @@
+#include "src/driver/worker.h"

@@ -1,0 +1,1 @@
+#include "src/kv/dtype.h"

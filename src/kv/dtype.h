@@ -1,0 +1,19 @@
+/* Element types of KV caches, by their bare torch name. For kv, wire (inline payload), the mock. */
+#ifndef KVC_KV_DTYPE_H
+#define KVC_KV_DTYPE_H
+
+#include "src/base/bytes.h"
+
+struct kvc_dtype {
+    const char *name;       /* "float16" */
+    const char *short_name; /* for ids: "f16" */
+    size_t size;            /* bytes an element */
+    const char *numpy;      /* numpy array-protocol string ("<f2"), or of the unsigned integer of the same size */
+    bool numpy_view;        /* numpy lacks it: an integer array viewed as the dtype ("bfloat16") */
+    const char *torch_storage; /* legacy storage class in torch files ("HalfStorage"), NULL: none */
+};
+
+/* NULL when unknown. Also takes torch's aliases ("half" is float16). */
+const struct kvc_dtype *kvc_dtype_find(struct kvc_str name);
+
+#endif

@@ -1,0 +1,1 @@
+#include "src/link/http.h"

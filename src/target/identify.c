@@ -1,0 +1,1 @@
+#include "src/target/identify.h"

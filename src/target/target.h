@@ -1,0 +1,68 @@
+/* The server under test: attached, launched, or the bundled mock; one table of functions.
+ * For run and bench. */
+#ifndef KVC_TARGET_TARGET_H
+#define KVC_TARGET_TARGET_H
+
+#include "src/wire/dialect.h"
+
+/* How a server should be set up. Checks that need another set-up than the default name it; only the
+ * mock can give every one of them. Zero members: the default. */
+struct kvc_target_setup {
+    const char *name;        /* for messages: "short-lease", "no-pool", "tiny-pool" */
+    bool no_pool;            /* inline transfer only */
+    int64_t read_ttl_ms;
+    int64_t write_ttl_ms;
+    int64_t pool_bytes;
+    int64_t reap_ms;         /* a silent instance that has pinged is dropped after this */
+};
+
+struct kvc_target_options {
+    const char *rpc_url;     /* attach: required; launch: NULL, filled in by us */
+    const char *http_url;    /* NULL: none */
+    const char *launch;      /* the command, with {rpc_port} and {http_port} */
+    const char *launch_log;  /* file for its output; NULL: a temporary one, shown when it fails */
+    const char *const *defects; /* mock: NULL-terminated; NULL: none */
+    const struct kvc_dialect *dialect; /* mock: what to speak; else NULL */
+    int64_t chunk_size;      /* mock: 0 is the default */
+    int64_t pool_bytes;      /* mock: 0 is the default */
+    int64_t connect_timeout_ms;
+    int64_t start_timeout_ms; /* launch: until it answers */
+};
+
+struct kvc_target;
+
+struct kvc_target_ops {
+    const char *name;       /* "mock", "launch", "attach" */
+    bool can_restart;
+    bool is_private;        /* nobody else uses it: destructive checks may run */
+    bool takes_setups;      /* start honours a kvc_target_setup */
+    kvc_status (*start)(struct kvc_target *target, const struct kvc_target_setup *setup,
+                        struct kvc_error *err);
+    void (*stop)(struct kvc_target *target);
+};
+
+struct kvc_target {
+    const struct kvc_target_ops *ops;
+    struct kvc_target_options options;
+    char rpc_url[256];
+    char http_url[256]; /* "": none */
+    int process; /* pid of what we started; 0: nothing */
+    void *state;
+};
+
+/* Chooses attach, launch or mock from the options. Nothing is started. KVC_EUSAGE when they
+ * contradict each other. */
+kvc_status kvc_target_init(const struct kvc_target_options *options, struct kvc_target *target,
+                           struct kvc_error *err);
+/* Starts (or just connects to) the server and waits until it answers. setup may be NULL.
+ * KVC_ECONNECT (cannot be reached), KVC_ELOST (ended while starting; the log's last lines in what),
+ * KVC_ETIMEOUT, KVC_EUNSUPPORTED (this target cannot give that setup). */
+kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_setup *setup,
+                            struct kvc_error *err);
+/* Ends what we started: asks, waits, kills; its segments are gone afterwards. Safe twice. */
+void kvc_target_stop(struct kvc_target *target);
+/* One question from a fresh connection: does it answer NOOP within timeout_ms? */
+bool kvc_target_answers(const struct kvc_target *target, const struct kvc_dialect *dialect,
+                        int64_t timeout_ms);
+
+#endif

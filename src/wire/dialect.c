@@ -1,0 +1,1 @@
+#include "src/wire/dialect.h"

@@ -1,0 +1,1 @@
+#include "src/wire/inline_data.h"

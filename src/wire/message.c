@@ -1,0 +1,1 @@
+#include "src/wire/message.h"

@@ -1,0 +1,1 @@
+#include "tests/conformance/fixture.h"

@@ -1,0 +1,1 @@
+#include "tests/mock_server/mock.h"
