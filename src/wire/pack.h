@@ -1,7 +1,7 @@
 /* msgpack on top of msgpack-c: writing into a kvc_buffer, and reading with limits.
  * For the codecs of this folder, and for checks that craft requests by hand. */
-#ifndef KVC_WIRE_MSGPACK_H
-#define KVC_WIRE_MSGPACK_H
+#ifndef KVC_WIRE_PACK_H
+#define KVC_WIRE_PACK_H
 
 #include <msgpack.h>
 

@@ -1,1 +1,0 @@
-#include "src/wire/msgpack.h"

@@ -1,0 +1,1 @@
+#include "src/wire/pack.h"
