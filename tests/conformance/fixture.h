@@ -40,7 +40,8 @@ struct kvc_worker *kvc_sibling_worker(struct kvc_ctx *ctx, const struct kvc_work
 
 /* ---- the usual steps; each ends the check when it does not come out ---- */
 
-/* A key for all of `tokens` with a fresh request id and no salt. */
+/* A key for all of `tokens` with a fresh request id and no salt; its session is ended when the check
+ * ends. */
 struct kvc_key kvc_key_for(struct kvc_ctx *ctx, const struct kvc_worker *worker,
                            struct kvc_ints tokens);
 /* The same key with another request id, or window. */
@@ -95,7 +96,8 @@ bool kvc_try_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, const struct k
 
 /* ---- oracles ---- */
 
-/* A number in GET /status by path ("storage_manager.l1_manager.read_locked_count"). */
+/* A number, or the length of a list, in GET /status by path
+ * ("storage_manager.l1_manager.read_locked_count", "registered_gpu_ids"). */
 int64_t kvc_status_count(struct kvc_ctx *ctx, const char *path);
 /* Waits up to two seconds until that number is `expected`; ends the check if it is not. */
 void kvc_expect_status_count(struct kvc_ctx *ctx, const char *path, int64_t expected);

@@ -1,0 +1,81 @@
+/* Single calls of checks: answered, or rightly not answered. */
+#include "tests/conformance/fixture.h"
+
+static void free_reply(void *arg)
+{
+    struct kvc_reply *reply = arg;
+    kvc_reply_clear(reply);
+}
+
+static struct kvc_reply *new_reply(struct kvc_ctx *ctx)
+{
+    struct kvc_reply *reply = kvc_arena_alloc(kvc_ctx_arena(ctx), sizeof *reply);
+    kvc_ctx_defer(ctx, free_reply, reply);
+    return reply;
+}
+
+struct kvc_reply *kvc_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
+                           const struct kvc_request *request)
+{
+    struct kvc_reply *reply = new_reply(ctx);
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, kvc_op_name(request->op), kvc_rpc_call(rpc, request, reply, &err), &err);
+    return reply;
+}
+
+bool kvc_try_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, const struct kvc_request *request,
+                  struct kvc_reply **reply)
+{
+    const char *name = kvc_op_name(request->op);
+    *reply = new_reply(ctx);
+    uint64_t uid = 0;
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, name, kvc_rpc_send(rpc, request, &uid, &err), &err);
+    const kvc_status status =
+        kvc_rpc_receive(rpc, uid, request->op, kvc_ctx_facts(ctx)->silence_ms, *reply, &err);
+    if (status == KVC_ETIMEOUT)
+        return false;
+    kvc_expect_ok(ctx, name, status, &err);
+    return true;
+}
+
+/* Ends the check if uid is answered, or if the connection is no longer served. */
+static void expect_no_reply(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, uint64_t uid,
+                            const char *what)
+{
+    struct kvc_frames reply = {0};
+    struct kvc_error err = KVC_ERROR_INIT;
+    const kvc_status status =
+        kvc_client_wait(rpc->client, uid, kvc_ctx_facts(ctx)->silence_ms, &reply, &err);
+    if (status == KVC_OK) {
+        struct kvc_buffer got = {0};
+        kvc_frames_summarise(&reply, rpc->dialect, true, 200, &got);
+        kvc_frames_clear(&reply);
+        const struct kvc_str text =
+            kvc_arena_copy_str(kvc_ctx_arena(ctx), kvc_str_of(kvc_buffer_text(&got)));
+        kvc_buffer_clear(&got);
+        kvc_ctx_fail_values(ctx, what, "no answer", text.data);
+    }
+    if (status != KVC_ETIMEOUT)
+        kvc_expect_ok(ctx, what, status, &err);
+    kvc_expect_ok(ctx, "NOOP after the request that is not answered", kvc_rpc_noop(rpc, &err),
+                  &err);
+}
+
+void kvc_expect_silence(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
+                        const struct kvc_request *request, const char *what)
+{
+    uint64_t uid = 0;
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, kvc_op_name(request->op), kvc_rpc_send(rpc, request, &uid, &err), &err);
+    expect_no_reply(ctx, rpc, uid, what);
+}
+
+void kvc_expect_silence_raw(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, struct kvc_frames *body,
+                            const char *what)
+{
+    uint64_t uid = 0;
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, "sending", kvc_client_send(rpc->client, body, &uid, &err), &err);
+    expect_no_reply(ctx, rpc, uid, what);
+}
