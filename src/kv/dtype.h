@@ -8,8 +8,9 @@ struct kvc_dtype {
     const char *name;       /* "float16" */
     const char *short_name; /* for ids: "f16" */
     size_t size;            /* bytes an element */
-    const char *numpy;      /* numpy array-protocol string ("<f2"), or of the unsigned integer of the same size */
-    bool numpy_view;        /* numpy lacks it: an integer array viewed as the dtype ("bfloat16") */
+    const char *
+        numpy; /* numpy array-protocol string ("<f2"), or of the unsigned integer of the same size */
+    bool numpy_view; /* numpy lacks it: an integer array viewed as the dtype ("bfloat16") */
     const char *torch_storage; /* legacy storage class in torch files ("HalfStorage"), NULL: none */
 };
 

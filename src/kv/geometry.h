@@ -39,6 +39,13 @@ struct kvc_geometry {
  * KVC_LAYOUT_NHD, 1 KVC_LAYOUT_MLA. KVC_EUSAGE with the position and what is accepted. */
 kvc_status kvc_geometry_parse(const char *spec, struct kvc_geometry *geometry,
                               struct kvc_error *err);
+/* The same, where NB or BS <= 0 in the spec stands for these defaults (both > 0), as it does for the
+ * flags of lmcache bench server. */
+kvc_status kvc_geometry_parse_defaults(const char *spec, int64_t num_blocks, int64_t block_size,
+                                       struct kvc_geometry *geometry, struct kvc_error *err);
+/* Whether every number is at least 1 and all tensors together can be addressed, so that no size
+ * below overflows. */
+bool kvc_geometry_fits(const struct kvc_geometry *geometry);
 /* Appends the spec of a geometry. */
 void kvc_geometry_format(const struct kvc_geometry *geometry, struct kvc_buffer *out);
 

@@ -9,8 +9,8 @@
 struct kvc_tensor {
     uint8_t *data; /* the first byte of the tensor, behind the front guard */
     int64_t bytes;
-    size_t group;  /* index into geometry.groups */
-    int64_t layer; /* within the group */
+    size_t group;               /* index into geometry.groups */
+    int64_t layer;              /* within the group */
     struct kvc_segment segment; /* shared caches only; data is at storage_offset in it */
     int64_t storage_offset;     /* bytes */
     void *private_memory;       /* private caches only */

@@ -8,12 +8,12 @@ struct kvc_segment {
     char name[96]; /* with leading slash */
     uint8_t *data;
     size_t size;
-    bool owned; /* created here: removed by kvc_segment_close */
+    bool owned;        /* created here: removed by kvc_segment_close */
     int32_t owner_pid; /* the process that created it; another one never removes it */
 };
 
-/* Makes a name that says whose it is: "/<prefix>kvconform-<pid>-<start time>-<counter>", so that
- * a later run can tell a segment of a process that is gone. prefix may be "". */
+/* Makes a name that says whose it is: "/<prefix>kvconform-<pid namespace>-<pid>-<start time>-<counter>",
+ * so that a later run can tell a segment of a process that is gone. prefix may be "". */
 void kvc_segment_name(const char *prefix, char *name, size_t name_size);
 
 /* Creates a new segment of size bytes, mode 0600, zero-filled, mapped read-write. Checks first that
@@ -30,8 +30,8 @@ void kvc_segment_close(struct kvc_segment *segment);
 /* Removes the name now and keeps the mapping. */
 void kvc_segment_unlink(struct kvc_segment *segment);
 
-/* Removes every segment whose name was made by kvc_segment_name in a process that no longer lives
- * (pid gone, or another process with another start time). Returns how many. */
+/* Removes every segment whose name was made by kvc_segment_name in a process of this pid namespace
+ * that no longer lives (pid gone, or another process with another start time). Returns how many. */
 size_t kvc_segment_sweep(void);
 /* Removes every segment whose name was made in process pid. */
 size_t kvc_segment_sweep_pid(int32_t pid);
