@@ -1,0 +1,142 @@
+/* The ways in which the mock can be wrong: one row each, and each asked for in one place of the code.
+ * For the mock's own files. */
+#ifndef KVC_TESTS_MOCK_SERVER_DEFECTS_H
+#define KVC_TESTS_MOCK_SERVER_DEFECTS_H
+
+#include <stdbool.h>
+
+#include "src/base/error.h"
+
+/* clang-format off */
+/* X(identifier, name, what the mock then does, the bug it is modelled on) */
+#define MOCK_DEFECTS(X)                                                                            \
+    /* framing */                                                                                  \
+    X(UNKNOWN_OP_KILLS, "unknown-op-kills", "an unknown operation ends the request loop; HTTP lives on", "B01") \
+    X(SHORT_MESSAGE_KILLS, "short-message-kills", "a message of one frame ends the request loop; HTTP lives on", "B01") \
+    X(UID_CUT, "uid-cut", "a reply echoes at most the first 8 bytes of the uid", "B04") \
+    X(OP_RE_ENCODED, "op-re-encoded", "a reply's operation frame is encoded afresh instead of echoed", "implementer's slip") \
+    X(NIL_FOR_VOID, "nil-for-void", "a void reply carries a third frame with nil", "implementer's slip") \
+    X(REPLY_TWICE, "reply-twice", "every reply is sent twice", "B04") \
+    X(REPLIES_SWAPPED, "replies-swapped", "two requests in flight get each other's result", "B04") \
+    X(SURPLUS_PAYLOAD_ACCEPTED, "surplus-payload-accepted", "payload frames beyond those of the operation are ignored", "B10") \
+    X(ERROR_REPLIED, "error-replied", "a request that cannot be read is answered with a text", "B02") \
+    X(TOKENS_WRAPPED, "tokens-wrapped", "tokens that do not fit 32 bits are cut instead of refused", "implementer's slip") \
+    /* control */                                                                                  \
+    X(NOOP_TEXT, "noop-text", "NOOP answers \"ok\" in lower case", "implementer's slip") \
+    X(PING_FALSE, "ping-false", "PING answers false for an instance it does not know", "B11") \
+    X(PING_LATE, "ping-late", "PING is answered 30 s late", "B05") \
+    X(CHUNK_SIZE_CHANGES, "chunk-size-changes", "GET_CHUNK_SIZE answers twice the size once a worker has registered", "B16") \
+    X(WAIT_SLEEPS, "wait-sleeps", "WAIT_PREFETCH_STATUS sleeps for its whole timeout while nobody else is served", "B40") \
+    X(CLEAR_IGNORED, "clear-ignored", "CLEAR empties nothing", "B70") \
+    X(CLEAR_DROPS_LOCKED, "clear-drops-locked", "CLEAR without force drops locked chunks as well", "B70") \
+    X(CLEAR_KEEPS_LOCKED, "clear-keeps-locked", "CLEAR with force keeps locked chunks", "B70") \
+    /* registration */                                                                             \
+    X(REGISTER_AGAIN_IGNORED, "register-again-ignored", "another registration of a known instance is acknowledged and ignored", "B22") \
+    X(UNREGISTER_DROPS_MODEL, "unregister-drops-model", "the first of two workers to leave takes the model with it", "B23") \
+    X(UNREGISTER_PUBLISHES, "unregister-publishes", "chunks prepared and never committed become hits when the worker leaves", "B33") \
+    X(UNREGISTER_DROPS_CHUNKS, "unregister-drops-chunks", "the last worker of a model takes its stored chunks along", "implementer's slip") \
+    X(UNREGISTER_UNKNOWN_SILENT, "unregister-unknown-silent", "unregistering an unknown instance is not answered", "B02") \
+    X(DTYPE_UNCHECKED, "dtype-unchecked", "an unknown dtype is taken for float16", "B25") \
+    X(GEOMETRY_OF_LAST, "geometry-of-last", "slots have the shape of the model's last registration, whoever asks", "B24") \
+    X(UNKNOWN_INSTANCE_STORED, "unknown-instance-stored", "STORE and RETRIEVE of an unknown instance answer true", "B02") \
+    X(UNKNOWN_INSTANCE_PREPARED, "unknown-instance-prepared", "engine-driven operations of an unknown instance use any other", "B21") \
+    X(POOL_NAME_WRONG, "pool-name-wrong", "registration names a pool that does not exist", "B64") \
+    X(POOL_SIZE_WRONG, "pool-size-wrong", "registration says that the pool is 1 MiB larger than it is", "B64") \
+    /* lookup and sessions */                                                                      \
+    X(LOOKUP_ONE_SHORT, "lookup-one-short", "LOOKUP finds one chunk less than there is", "B59") \
+    X(LOOKUP_COUNTS_GAPS, "lookup-counts-gaps", "LOOKUP counts chunks behind the first missing one", "B16") \
+    X(LOOKUP_IGNORES_RANK, "lookup-ignores-rank", "LOOKUP does not ask for the last rank's chunks", "B27") \
+    X(LOOKUP_COUNTS_TOKENS, "lookup-counts-tokens", "LOOKUP's result counts tokens, not chunks", "implementer's slip") \
+    X(LOOKUP_IGNORES_END, "lookup-ignores-end", "LOOKUP looks for all tokens, wherever the key ends", "B59") \
+    X(LOOKUP_SEES_UNCOMMITTED, "lookup-sees-uncommitted", "LOOKUP finds chunks that are prepared and not committed", "B33") \
+    X(LOOKUP_LOCKS_BEYOND, "lookup-locks-beyond", "LOOKUP leaves a lock on the ranks of the first incomplete chunk", "4.6: 0.5.1") \
+    X(LOOKUP_UNREGISTERED, "lookup-unregistered", "LOOKUP finds chunks of a model that no worker is registered for", "B23") \
+    X(RESULT_KEPT, "result-kept", "a lookup's result is delivered again and again", "B39") \
+    X(RESULT_LOST, "result-lost", "a second lookup with the same request id gives no result", "B39") \
+    X(SESSION_HASH_TRAP, "session-hash-trap", "a request id used again with other tokens uses the first ones' hashes", "B37") \
+    X(END_SESSION_SILENT, "end-session-silent", "END_SESSION is not answered once no worker is registered for the model", "4.4") \
+    X(END_SESSION_KEEPS_LOCKS, "end-session-keeps-locks", "END_SESSION leaves the session's locks until they expire", "B30") \
+    /* isolation */                                                                                \
+    X(SALT_NOT_IN_KEY, "salt-not-in-key", "chunks of one salt are found with another", "B18") \
+    X(MODEL_NOT_IN_KEY, "model-not-in-key", "chunks of one model are found with another", "B24") \
+    X(WORLD_NOT_IN_KEY, "world-not-in-key", "chunks of one world size are found with another", "B24") \
+    X(WORKER_NOT_IN_KEY, "worker-not-in-key", "all ranks share one chunk", "B27") \
+    X(HASH_NOT_CHAINED, "hash-not-chained", "a chunk's hash does not depend on the chunks before it", "B20") \
+    /* locks */                                                                                    \
+    X(READERS_IGNORED, "readers-ignored", "LOOKUP takes one lock however many readers it is told", "B27") \
+    X(FREE_IGNORES_RANGE, "free-ignores-range", "freeing a range releases the whole lookup", "B26") \
+    X(FREE_FORGETS_SALT, "free-forgets-salt", "FREE_LOOKUP_LOCKS looks for chunks without the salt", "B17") \
+    X(FREE_TAKES_OTHERS, "free-takes-others", "FREE_LOOKUP_LOCKS releases locks of other sessions", "B28") \
+    X(RETRIEVE_KEEPS_LOCK, "retrieve-keeps-lock", "RETRIEVE and COMMIT_RETRIEVE leave the chunks locked", "B26") \
+    X(RETRIEVE_NEEDS_NO_LOCK, "retrieve-needs-no-lock", "chunks without a lock can be retrieved", "B31") \
+    X(FAILED_RETRIEVE_KEEPS_LOCKS, "failed-retrieve-keeps-locks", "a retrieve that misses a chunk leaves the others locked", "B26") \
+    X(READ_LEASE_ENDLESS, "read-lease-endless", "locks of a lookup never expire", "B26") \
+    X(EVICTS_LOCKED, "evicts-locked", "room is made by dropping locked chunks, too", "B28") \
+    /* prepare and commit */                                                                       \
+    X(WRITE_LEASE_PUBLISHES, "write-lease-publishes", "a reservation that expires becomes a hit", "B32") \
+    X(COMMIT_UNPREPARED_TRUE, "commit-unprepared-true", "COMMIT_STORE of what was never prepared answers true", "B33") \
+    X(COMMIT_TWICE_TRUE, "commit-twice-true", "a second COMMIT_STORE answers true", "B33") \
+    X(COMMIT_NEEDS_REQUEST_ID, "commit-needs-request-id", "COMMIT_STORE only matches the request id of the preparation", "implementer's slip") \
+    X(COMMIT_RETRIEVE_FALSE, "commit-retrieve-false", "COMMIT_RETRIEVE answers false when nothing is pending", "implementer's slip") \
+    X(CACHED_OFFERED, "cached-offered", "PREPARE_STORE offers the slots of cached chunks to be written again", "B33") \
+    X(BUSY_OFFERED, "busy-offered", "PREPARE_STORE offers slots that another worker is writing", "B33") \
+    X(FULL_POOL_SPLITS, "full-pool-splits", "PREPARE_STORE offers a part of the chunks when the pool is full", "B55") \
+    X(UNALIGNED_ROUNDED, "unaligned-rounded", "a window that does not start and end on a chunk is rounded down", "B63") \
+    X(END_UNBOUNDED, "end-unbounded", "a window may end behind the tokens", "4.10: 0.5.4") \
+    X(NIL_WORKER_IS_ZERO, "nil-worker-is-zero", "a transfer without worker id is worker 0's", "B21") \
+    /* slots and chunk indices */                                                                  \
+    X(SLOTS_OVERLAP, "slots-overlap", "the second slot begins in the middle of the first", "N23") \
+    X(SLOT_OFF_BY_PAGE, "slot-off-by-page", "PREPARE_STORE's offsets are one page too far", "N23") \
+    X(SLOT_SHORT, "slot-short", "a slot's length lacks its last row", "B55") \
+    X(SLOT_BEYOND_POOL, "slot-beyond-pool", "the last slot ends behind the pool", "N23") \
+    X(SLOT_SHAPE_WRONG, "slot-shape-wrong", "a slot's shape has layers and K/V exchanged", "B53") \
+    X(SLOT_DTYPE_WRONG, "slot-dtype-wrong", "a slot's dtype is that of torch's repr (torch.float16)", "implementer's slip") \
+    X(DTYPE_WIDTH_WRONG, "dtype-width-wrong", "slots of one-byte types have room for two bytes an element", "B25") \
+    X(CHUNK_INDICES_WRONG, "chunk-indices-wrong", "chunk_indices count the slots instead of the chunks", "B33") \
+    X(SLOTS_REVERSED, "slots-reversed", "PREPARE_RETRIEVE gives the chunks in reverse order", "implementer's slip") \
+    /* retrieve and skip */                                                                        \
+    X(MISS_IS_SUCCESS, "miss-is-success", "a retrieve that misses the last chunk answers success", "N01") \
+    X(MISS_WRITES, "miss-writes", "RETRIEVE writes the chunks that it has before it finds one missing", "N08") \
+    X(SKIP_IGNORED, "skip-ignored", "skip_first_n_tokens is ignored", "B63") \
+    X(SKIP_ROUNDED_UP, "skip-rounded-up", "skip_first_n_tokens is rounded up to whole blocks", "B63") \
+    X(SKIP_EVERY_CHUNK, "skip-every-chunk", "skip_first_n_tokens skips in every chunk", "B63") \
+    X(SCATTER_ONE_MORE, "scatter-one-more", "RETRIEVE writes one block behind the last as well", "B58") \
+    /* data and layout */                                                                          \
+    X(KV_SWAPPED, "kv-swapped", "RETRIEVE exchanges K and V", "B52") \
+    X(LAYERS_SWAPPED, "layers-swapped", "RETRIEVE exchanges the first two layers", "B53") \
+    X(BLOCKS_ROTATED, "blocks-rotated", "STORE reads the blocks of a chunk from the second one on", "B58") \
+    X(LAYOUT_HINT_IGNORED, "layout-hint-ignored", "tensors are read as HND whatever the layout hint says", "B52") \
+    X(KV_FIRST_ALWAYS, "kv-first-always", "tensors with K and V in the second axis are read as if it were the first", "B52") \
+    X(LAST_LAYER_LOST, "last-layer-lost", "RETRIEVE leaves out the last layer", "B53") \
+    X(OTHER_GEOMETRY_SERVED, "other-geometry-served", "chunks are served to a worker whose geometry has the same size", "B25") \
+    /* store */                                                                                    \
+    X(STORE_LOST, "store-lost", "STORE answers true and keeps nothing", "B36") \
+    X(BAD_STORE_STAYS_RESERVED, "bad-store-stays-reserved", "STORE with a bad block id leaves its chunks reserved", "B33") \
+    X(BAD_BLOCK_CLAMPED, "bad-block-clamped", "a block id out of range is taken for the last block", "N01") \
+    X(FEW_BLOCKS_PADDED, "few-blocks-padded", "missing block ids are taken for the last one given", "B63") \
+    X(CACHED_STORE_FALSE, "cached-store-false", "STORE of chunks that are cached answers false", "implementer's slip") \
+    X(NULL_BLOCK_STORED, "null-block-stored", "a chunk of null blocks is stored", "B57") \
+    /* inline data */                                                                              \
+    X(INLINE_FLAT, "inline-flat", "inline tensors have one dimension", "B53") \
+    X(INLINE_BAD_STAYS_RESERVED, "inline-bad-stays-reserved", "inline data of a wrong shape leave their chunks reserved", "B33") \
+    X(INLINE_SHAPE_UNCHECKED, "inline-shape-unchecked", "inline data of any shape are taken if the size is right", "B53") \
+    /* HTTP */                                                                                     \
+    X(CHECKSUM_NEXT_BLOCK, "checksum-next-block", "/cache/checksums digests each block's neighbour", "N20") \
+    X(CHECKSUM_BF16_RAW, "checksum-bf16-raw", "/cache/checksums digests bfloat16 as it is", "8.2") \
+    X(CHECKSUM_UNKNOWN_500, "checksum-unknown-500", "/cache/checksums of an unknown instance answers 500", "B15") \
+    X(CHECKSUM_ALL_LAYERS, "checksum-all-layers", "a layerwise checksum covers all layers", "implementer's slip")
+/* clang-format on */
+
+enum mock_defect {
+#define X(identifier, name, summary, origin) MOCK_DEFECT_##identifier,
+    MOCK_DEFECTS(X)
+#undef X
+        MOCK_DEFECT_COUNT,
+};
+
+/* Reads a NULL-terminated list of names (NULL: none) into one flag a defect. KVC_EUSAGE for a name
+ * that is none, with the nearest one. */
+kvc_status mock_defects_read(const char *const *names, bool on[MOCK_DEFECT_COUNT],
+                             struct kvc_error *err);
+
+#endif
