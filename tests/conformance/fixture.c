@@ -36,6 +36,13 @@ struct kvc_ints kvc_fresh_chunks(struct kvc_ctx *ctx, int64_t chunks)
     return kvc_fresh_tokens(ctx, chunks * kvc_ctx_facts(ctx)->chunk_size);
 }
 
+struct kvc_int_lists kvc_one_list(struct kvc_ctx *ctx, struct kvc_ints blocks)
+{
+    struct kvc_ints *list = kvc_arena_alloc(kvc_ctx_arena(ctx), sizeof *list);
+    *list = blocks;
+    return (struct kvc_int_lists){list, 1};
+}
+
 struct kvc_ints kvc_ints_slice(struct kvc_ints ints, size_t first, size_t count)
 {
     return (struct kvc_ints){ints.items + first, count};
@@ -91,6 +98,15 @@ struct kvc_ints kvc_fresh_blocks(struct kvc_ctx *ctx, int64_t num_blocks, int64_
     for (int tries = 0; tries < 200 && !is_scattered(blocks, count); tries++)
         shuffle(random, blocks, count);
     return (struct kvc_ints){blocks, (size_t)count};
+}
+
+size_t kvc_variant_index(struct kvc_ctx *ctx)
+{
+    const char *const *variants = kvc_ctx_check(ctx)->variants;
+    size_t index = 0;
+    while (!kvc_ctx_variant_is(ctx, variants[index]))
+        index++;
+    return index;
 }
 
 /* ---- workers ---- */

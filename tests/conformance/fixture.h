@@ -19,7 +19,13 @@ struct kvc_ints kvc_fresh_chunks(struct kvc_ctx *ctx, int64_t chunks);
  * that has at least two, block 0's neighbour 1 and the last block are among them (block 0 is the
  * null block of newer servers, and gets a check of its own). */
 struct kvc_ints kvc_fresh_blocks(struct kvc_ctx *ctx, int64_t num_blocks, int64_t count);
+/* Block ids as STORE and RETRIEVE take them: one list a group, here of one group. */
+struct kvc_int_lists kvc_one_list(struct kvc_ctx *ctx, struct kvc_ints blocks);
 struct kvc_ints kvc_ints_slice(struct kvc_ints ints, size_t first, size_t count);
+
+/* The position of this instance's variant in the check's .variants: an index into the values that
+ * the check lists beside the names. */
+size_t kvc_variant_index(struct kvc_ctx *ctx);
 
 /* ---- workers ---- */
 
