@@ -12,6 +12,7 @@ struct kvc_dtype {
         numpy; /* numpy array-protocol string ("<f2"), or of the unsigned integer of the same size */
     bool numpy_view; /* numpy lacks it: an integer array viewed as the dtype ("bfloat16") */
     const char *torch_storage; /* legacy storage class in torch files ("HalfStorage"), NULL: none */
+    size_t float_size;         /* bytes of each float an element is made of, 0: an integer */
 };
 
 /* NULL when unknown. Also takes torch's aliases ("half" is float16). */

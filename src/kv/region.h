@@ -1,5 +1,6 @@
 /* One block's K or V in one layer's tensor: always one contiguous run of bytes, whose rows (the
- * elements of one head of one token) lie in the order of the layout. For kv's own files. */
+ * elements of one head of one token) lie in the order of the layout. The same of a chunk, as if it
+ * were one large block. For kv's own files. */
 #ifndef KVC_KV_REGION_H
 #define KVC_KV_REGION_H
 
@@ -31,6 +32,22 @@ static inline struct kvc_region kvc_region_of(const struct kvc_group *group, uin
         .block_size = group->block_size,
         .num_heads = group->num_heads,
         .token_major = slot_stride == row_size * group->num_heads,
+    };
+}
+
+static inline struct kvc_region kvc_region_of_chunk(const struct kvc_group *group, uint8_t *chunk,
+                                                    int64_t chunk_tokens, int64_t kv, int64_t layer)
+{
+    const int64_t row_size = group->head_size * (int64_t)group->dtype->size;
+    return (struct kvc_region){
+        .data = chunk + kvc_group_chunk_offset(group, chunk_tokens, kv, layer, 0, 0, 0),
+        .size = row_size * group->num_heads * chunk_tokens,
+        .row_size = row_size,
+        .slot_stride = row_size * group->num_heads,
+        .head_stride = row_size,
+        .block_size = chunk_tokens,
+        .num_heads = group->num_heads,
+        .token_major = true,
     };
 }
 
