@@ -49,7 +49,7 @@ void kvc_stamp_hex_diff(const uint8_t *expected, const uint8_t *actual, size_t s
         /* The last line is for what is left out, if anything is. */
         if (lines + 1 == max_lines &&
             count_different(expected + after, actual + after, size - after) > 0) {
-            kvc_buffer_printf(out, "%08zx  … %zu more bytes differ\n", offset,
+            kvc_buffer_printf(out, "%08zx  ... %zu more bytes differ\n", offset,
                               count_different(expected + offset, actual + offset, size - offset));
             return;
         }

@@ -1,7 +1,7 @@
 #include "src/kv/stamp_search.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "src/kv/stamp_plan.h"
@@ -9,7 +9,7 @@
 /* Rows looked at beside those that were checked. */
 enum { MAX_ROWS = 1 << 20 };
 /* With fewer bytes, looking at every byte offset finds anything anywhere. */
-enum { MIN_SHIFTED = 8 };
+enum { HALF = KVC_STAMP_EVIDENCE / 2 };
 
 void kvc_stamp_place_describe(const struct kvc_geometry *geometry,
                               const struct kvc_stamp_place *place, struct kvc_buffer *out)
@@ -131,7 +131,7 @@ static void describe_source(const struct kvc_stamp_search *search, struct kvc_st
 }
 
 static bool hunt_all(const struct kvc_stamp_search *search, const struct hunt *wanted,
-                     struct kvc_buffer *out)
+                     const char *prefix, struct kvc_buffer *out)
 {
     for (size_t i = 0; i <= search->other_count; i++) {
         const struct kvc_stamp_source source = i == 0 ? search->source : search->others[i - 1];
@@ -139,6 +139,7 @@ static bool hunt_all(const struct kvc_stamp_search *search, const struct hunt *w
         hunt_source(&hunt, search, source);
         if (hunt.matches == 0)
             continue;
+        kvc_buffer_append_text(out, prefix);
         describe_source(search, source, out);
         kvc_stamp_place_describe(search->geometry, &hunt.best, out);
         if (hunt.best_shift != 0)
@@ -161,22 +162,35 @@ static bool describe_constant(const uint8_t *held, size_t held_size, struct kvc_
     return true;
 }
 
+/* Looks at every byte offset of a row: for what was shifted. The first element may be the odd one
+ * out (what lay before the shifted bytes), so the second half of the evidence gets a try as well. */
+static bool hunt_shifted(const struct kvc_stamp_search *search, const struct hunt *wanted,
+                         struct kvc_buffer *out)
+{
+    struct hunt hunt = *wanted;
+    hunt.any_offset = true;
+    if (hunt.held_size < HALF)
+        return false;
+    hunt.held_size = HALF;
+    if (hunt_all(search, &hunt, "", out))
+        return true;
+    hunt.held += HALF;
+    const size_t size = search->geometry->groups[wanted->expected->group].dtype->size;
+    char prefix[64];
+    snprintf(prefix, sizeof(prefix), "nothing we wrote here; %zu elements on, ", HALF / size);
+    return wanted->held_size == KVC_STAMP_EVIDENCE && hunt_all(search, &hunt, prefix, out);
+}
+
 void kvc_stamp_search(const struct kvc_stamp_search *search, const uint8_t *held, size_t held_size,
                       const struct kvc_stamp_place *place, struct kvc_buffer *out)
 {
+    const struct hunt hunt = {.expected = place, .held = held, .held_size = held_size};
+    const size_t size = search->geometry->groups[place->group].dtype->size;
     /* One byte alone is a stamp of many places, too, and those say more. */
     if (held_size > 1 && describe_constant(held, held_size, out))
         return;
-    struct hunt hunt = {.expected = place, .held = held, .held_size = held_size};
-    if (hunt_all(search, &hunt, out))
+    if (hunt_all(search, &hunt, "", out) || hunt_shifted(search, &hunt, out))
         return;
-    hunt.any_offset = true;
-    if (held_size >= MIN_SHIFTED) {
-        hunt.held_size = MIN_SHIFTED;
-        if (hunt_all(search, &hunt, out))
-            return;
-    }
-    if (held_size == 1 && describe_constant(held, held_size, out))
-        return;
-    kvc_buffer_append_text(out, "nothing we wrote");
+    if (!describe_constant(held, size, out))
+        kvc_buffer_append_text(out, "nothing we wrote");
 }

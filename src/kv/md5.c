@@ -1,1 +1,0 @@
-typedef int kvc_placeholder;
