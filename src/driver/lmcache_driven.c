@@ -1,1 +1,132 @@
-typedef int kvc_placeholder;
+#include "src/driver/paths.h"
+
+/* The server waits for a GPU's event before it copies. On CPU there is none, and this is what the
+ * reference client sends. */
+#define CPU_EVENT_HANDLE "stub_ipc_handle"
+
+static void describe_tensor(struct kvc_arena *arena, const struct kvc_paged *paged,
+                            const struct kvc_tensor *tensor, struct kvc_tensor_handle *handle)
+{
+    const struct kvc_group *group = &paged->geometry.groups[tensor->group];
+    int64_t *shape = kvc_arena_alloc_array(arena, 5, sizeof(*shape));
+    int64_t *stride = kvc_arena_alloc_array(arena, 5, sizeof(*stride));
+    const size_t rank = kvc_group_tensor_shape(group, shape, stride);
+    *handle = (struct kvc_tensor_handle){
+        .shm_name = kvc_str_of(tensor->segment.name),
+        .nbytes = tensor->storage_offset + tensor->bytes,
+        .dtype = kvc_str_of(group->dtype->name),
+        .shape = {shape, rank},
+        .stride = {stride, rank},
+        .storage_offset = tensor->storage_offset / (int64_t)group->dtype->size,
+        .device_uuid = KVC_STR("cpu"),
+    };
+}
+
+static struct kvc_tensor_handles describe_tensors(struct kvc_arena *arena,
+                                                  const struct kvc_paged *paged)
+{
+    struct kvc_tensor_handle *handles =
+        kvc_arena_alloc_array(arena, paged->tensor_count, sizeof(*handles));
+    for (size_t i = 0; i < paged->tensor_count; i++)
+        describe_tensor(arena, paged, &paged->tensors[i], &handles[i]);
+    return (struct kvc_tensor_handles){handles, paged->tensor_count};
+}
+
+/* Layers are counted through all groups. */
+static struct kvc_engine_group_infos describe_groups(struct kvc_arena *arena,
+                                                     const struct kvc_geometry *geometry)
+{
+    struct kvc_engine_group_info *infos =
+        kvc_arena_alloc_array(arena, geometry->group_count, sizeof(*infos));
+    int64_t next_layer = 0;
+    for (size_t g = 0; g < geometry->group_count; g++) {
+        const struct kvc_group *group = &geometry->groups[g];
+        const size_t count = (size_t)group->num_layers;
+        int64_t *layers = kvc_arena_alloc_array(arena, count, sizeof(*layers));
+        for (size_t i = 0; i < count; i++)
+            layers[i] = next_layer++;
+        infos[g] = (struct kvc_engine_group_info){
+            .engine_group_id = (int64_t)g,
+            .layer_indices = {layers, count},
+            .tokens_per_block = group->block_size,
+            .sw_size_tokens = -1,
+        };
+    }
+    return (struct kvc_engine_group_infos){infos, geometry->group_count};
+}
+
+static kvc_status enroll(struct kvc_worker *worker, struct kvc_error *err)
+{
+    const struct kvc_worker_options *options = &worker->options;
+    struct kvc_arena arena = {0};
+    struct kvc_request request = {
+        .op = KVC_OP_REGISTER_KV_CACHE,
+        .instance_id = options->instance_id,
+        .handles = describe_tensors(&arena, &worker->paged),
+        .model_name = options->model_name,
+        .world_size = options->world_size,
+        .engine_type = KVC_STR("vllm"),
+        .layout_hints = {.kv_layout =
+                             kvc_str_of(kvc_layout_hint(options->geometry.groups[0].layout))},
+    };
+    if (!options->keep_groups_empty)
+        request.groups = describe_groups(&arena, &options->geometry);
+    struct kvc_reply reply;
+    const kvc_status status = kvc_worker_call(worker, &request, &reply, err);
+    worker->registered = status == KVC_OK;
+    kvc_reply_clear(&reply);
+    kvc_arena_clear(&arena);
+    return status;
+}
+
+/* STORE or RETRIEVE: the same block ids for every group. Whether they are right is for the server to
+ * say. */
+static kvc_status transfer(struct kvc_worker *worker, struct kvc_request *request,
+                           struct kvc_ints block_ids, bool *success, struct kvc_error *err)
+{
+    struct kvc_ints lists[KVC_MAX_GROUPS];
+    const size_t count = worker->options.geometry.group_count;
+    for (size_t i = 0; i < count; i++)
+        lists[i] = block_ids;
+    request->instance_id = worker->options.instance_id;
+    request->block_ids = (struct kvc_int_lists){lists, count};
+    request->event_handle =
+        (struct kvc_bytes){(const uint8_t *)CPU_EVENT_HANDLE, sizeof(CPU_EVENT_HANDLE) - 1};
+    struct kvc_reply reply;
+    const kvc_status status = kvc_worker_call(worker, request, &reply, err);
+    *success = status == KVC_OK && reply.transfer.success;
+    kvc_reply_clear(&reply);
+    return status;
+}
+
+static kvc_status store(struct kvc_worker *worker, const struct kvc_key *key,
+                        struct kvc_ints block_ids, struct kvc_store_result *result,
+                        struct kvc_error *err)
+{
+    struct kvc_request request = {.op = KVC_OP_STORE, .key = *key};
+    result->chunks_asked = (key->end - key->start) / worker->options.chunk_size;
+    result->chunks_written = -1;
+    return transfer(worker, &request, block_ids, &result->success, err);
+}
+
+static kvc_status retrieve(struct kvc_worker *worker, const struct kvc_key *key,
+                           struct kvc_ints block_ids, int64_t skip_first_n_tokens, bool *success,
+                           struct kvc_error *err)
+{
+    struct kvc_request request = {
+        .op = KVC_OP_RETRIEVE, .key = *key, .skip_first_n_tokens = skip_first_n_tokens};
+    return transfer(worker, &request, block_ids, success, err);
+}
+
+static kvc_status withdraw(struct kvc_worker *worker, struct kvc_error *err)
+{
+    return kvc_worker_call_instance(worker, KVC_OP_UNREGISTER_KV_CACHE, err);
+}
+
+const struct kvc_worker_ops kvc_lmcache_driven_ops = {
+    .name = "lmcache_driven",
+    .enroll = enroll,
+    .store = store,
+    .retrieve = retrieve,
+    .withdraw = withdraw,
+};
