@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Noreturn void out_of_memory(size_t size)
+_Noreturn void kvc_out_of_memory(size_t size)
 {
     fprintf(stderr, "kvconform: out of memory (%zu bytes)\n", size);
     _Exit(3);
@@ -36,7 +36,7 @@ void *kvc_alloc(size_t size)
 {
     void *memory = malloc(size == 0 ? 1 : size);
     if (memory == NULL)
-        out_of_memory(size);
+        kvc_out_of_memory(size);
     return memory;
 }
 
@@ -44,7 +44,7 @@ void *kvc_alloc_zero(size_t count, size_t size)
 {
     void *memory = calloc(count == 0 ? 1 : count, size == 0 ? 1 : size);
     if (memory == NULL)
-        out_of_memory(count * size);
+        kvc_out_of_memory(count * size);
     return memory;
 }
 
@@ -52,7 +52,7 @@ void *kvc_realloc(void *old, size_t size)
 {
     void *memory = realloc(old, size == 0 ? 1 : size);
     if (memory == NULL)
-        out_of_memory(size);
+        kvc_out_of_memory(size);
     return memory;
 }
 
@@ -82,7 +82,7 @@ char *kvc_format(const char *format, ...)
 void kvc_buffer_reserve(struct kvc_buffer *buffer, size_t extra)
 {
     if (extra > SIZE_MAX / 2 || buffer->size > SIZE_MAX / 2)
-        out_of_memory(extra);
+        kvc_out_of_memory(extra);
     const size_t needed = buffer->size + extra;
     if (needed <= buffer->capacity)
         return;
@@ -167,7 +167,7 @@ void *kvc_arena_alloc(struct kvc_arena *arena, size_t size)
 {
     const size_t alignment = _Alignof(max_align_t);
     if (size > SIZE_MAX / 2)
-        out_of_memory(size);
+        kvc_out_of_memory(size);
     const size_t rounded = (size + alignment - 1) / alignment * alignment;
     struct kvc_arena_block *block = arena->head;
     if (block == NULL || block->capacity - block->used < rounded) {
@@ -185,7 +185,7 @@ void *kvc_arena_alloc(struct kvc_arena *arena, size_t size)
 void *kvc_arena_alloc_array(struct kvc_arena *arena, size_t count, size_t size)
 {
     if (size != 0 && count > SIZE_MAX / 2 / size)
-        out_of_memory(count);
+        kvc_out_of_memory(count);
     return kvc_arena_alloc(arena, count * size);
 }
 

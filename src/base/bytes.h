@@ -50,6 +50,8 @@ char *kvc_buffer_take_text(struct kvc_buffer *buffer);
 struct kvc_bytes kvc_buffer_view(const struct kvc_buffer *buffer);
 void kvc_buffer_clear(struct kvc_buffer *buffer);
 
+/* Ends the program with that one line: for what only reports a failed allocation. */
+_Noreturn void kvc_out_of_memory(size_t size);
 /* malloc, calloc, realloc and strdup that never return NULL (see kvc_buffer). */
 void *kvc_alloc(size_t size);
 void *kvc_alloc_zero(size_t count, size_t size);

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* So that `return kvc_error_set_where(err, …)` is right when err is NULL, too. */
+static _Thread_local kvc_status last_status = KVC_OK;
+
 static void write_text(char *out, size_t out_size, const char *format, va_list args)
 {
     const int written = vsnprintf(out, out_size, format, args);
@@ -13,6 +16,7 @@ static void write_text(char *out, size_t out_size, const char *format, va_list a
 
 kvc_status kvc_fail(struct kvc_error *err, kvc_status status, const char *format, ...)
 {
+    last_status = status;
     if (err == NULL)
         return status;
     err->status = status;
@@ -28,7 +32,7 @@ kvc_status kvc_fail_errno(struct kvc_error *err, const char *format, ...)
 {
     const int code = errno;
     if (err == NULL)
-        return KVC_ESYSTEM;
+        return kvc_fail(err, KVC_ESYSTEM, "%s", "");
     char text[400];
     va_list args;
     va_start(args, format);
@@ -42,7 +46,7 @@ kvc_status kvc_fail_errno(struct kvc_error *err, const char *format, ...)
     kvc_status kvc_error_set_##member(struct kvc_error *err, const char *format, ...)              \
     {                                                                                              \
         if (err == NULL)                                                                           \
-            return KVC_OK;                                                                         \
+            return last_status;                                                                    \
         va_list args;                                                                              \
         va_start(args, format);                                                                    \
         write_text(err->member, sizeof(err->member), format, args);                                \
@@ -72,8 +76,8 @@ void kvc_error_line(const struct kvc_error *err, char *out, unsigned long out_si
 {
     if (out_size == 0)
         return;
-    int used = snprintf(out, out_size, "%s%s%s", err->where, err->where[0] != '\0' ? ": " : "",
-                        err->what);
+    int used =
+        snprintf(out, out_size, "%s%s%s", err->where, err->where[0] != '\0' ? ": " : "", err->what);
     if (used < 0 || (size_t)used >= out_size)
         return;
     if (err->expected[0] != '\0')

@@ -43,7 +43,7 @@ kvc_status kvc_fail(struct kvc_error *err, kvc_status status, const char *format
 kvc_status kvc_fail_errno(struct kvc_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Add details to an error already filled in. All return err->status, or KVC_OK for NULL. */
+/* Add details to an error just filled in. All return its status, also when err is NULL. */
 kvc_status kvc_error_set_where(struct kvc_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 kvc_status kvc_error_set_expected(struct kvc_error *err, const char *format, ...)

@@ -12,29 +12,29 @@
 /* A request. Set op and the members that the operation uses; the rest stays zero. */
 struct kvc_request {
     enum kvc_op op;
-    struct kvc_key key;                    /* STORE, RETRIEVE, LOOKUP, FREE_LOOKUP_LOCKS, PREPARE_*, COMMIT_* */
-    int64_t instance_id;                   /* (UN)REGISTER_*, STORE, RETRIEVE, PREPARE_*, COMMIT_*, REPORT_* */
-    struct kvc_optional_int ping_instance; /* PING */
-    int64_t tp_size;                       /* LOOKUP, FREE_LOOKUP_LOCKS */
-    struct kvc_int_lists block_ids;        /* STORE, RETRIEVE */
-    struct kvc_bytes event_handle;         /* STORE, RETRIEVE */
-    int64_t skip_first_n_tokens;           /* RETRIEVE */
-    struct kvc_str request_id;             /* QUERY_*, WAIT_*, END_SESSION */
-    double timeout_seconds;                /* WAIT_PREFETCH_STATUS */
+    struct kvc_key key;  /* STORE, RETRIEVE, LOOKUP, FREE_LOOKUP_LOCKS, PREPARE_*, COMMIT_* */
+    int64_t instance_id; /* (UN)REGISTER_*, STORE, RETRIEVE, PREPARE_*, COMMIT_*, REPORT_* */
+    struct kvc_optional_int ping_instance;           /* PING */
+    int64_t tp_size;                                 /* LOOKUP, FREE_LOOKUP_LOCKS */
+    struct kvc_int_lists block_ids;                  /* STORE, RETRIEVE */
+    struct kvc_bytes event_handle;                   /* STORE, RETRIEVE */
+    int64_t skip_first_n_tokens;                     /* RETRIEVE */
+    struct kvc_str request_id;                       /* QUERY_*, WAIT_*, END_SESSION */
+    double timeout_seconds;                          /* WAIT_PREFETCH_STATUS */
     struct kvc_engine_driven_register engine_driven; /* REGISTER_ENGINE_DRIVEN */
-    struct kvc_bytes data;                 /* COMMIT_STORE */
-    struct kvc_tensor_handles handles;     /* REGISTER_KV_CACHE, REGISTER_Q_CACHE */
-    struct kvc_str model_name;             /* REGISTER_*, REPORT_*, SUBSCRIBE_* */
-    int64_t world_size;                    /* REGISTER_KV_CACHE */
-    struct kvc_str engine_type;            /* REGISTER_KV_CACHE: "vllm" */
-    struct kvc_layout_hints layout_hints;  /* REGISTER_KV_CACHE */
-    struct kvc_engine_group_infos groups;  /* REGISTER_KV_CACHE */
-    bool force;                            /* CLEAR, with KVC_FEATURE_CLEAR_FORCE */
-    struct kvc_block_allocations allocations; /* REPORT_BLOCK_ALLOCATION */
-    struct kvc_object_keys object_keys;    /* P2P_LOOKUP_AND_LOCK, P2P_UNLOCK_OBJECTS */
-    struct kvc_memory_layout object_layout; /* P2P_LOOKUP_AND_LOCK (of object group 0) */
-    int64_t task_id;                       /* P2P_QUERY_LOOKUP_RESULTS */
-    int64_t cursor;                        /* SUBSCRIBE_KV_EVENTS */
+    struct kvc_bytes data;                           /* COMMIT_STORE */
+    struct kvc_tensor_handles handles;               /* REGISTER_KV_CACHE, REGISTER_Q_CACHE */
+    struct kvc_str model_name;                       /* REGISTER_*, REPORT_*, SUBSCRIBE_* */
+    int64_t world_size;                              /* REGISTER_KV_CACHE */
+    struct kvc_str engine_type;                      /* REGISTER_KV_CACHE: "vllm" */
+    struct kvc_layout_hints layout_hints;            /* REGISTER_KV_CACHE */
+    struct kvc_engine_group_infos groups;            /* REGISTER_KV_CACHE */
+    bool force;                                      /* CLEAR, with KVC_FEATURE_CLEAR_FORCE */
+    struct kvc_block_allocations allocations;        /* REPORT_BLOCK_ALLOCATION */
+    struct kvc_object_keys object_keys;              /* P2P_LOOKUP_AND_LOCK, P2P_UNLOCK_OBJECTS */
+    struct kvc_memory_layout object_layout;          /* P2P_LOOKUP_AND_LOCK (of object group 0) */
+    int64_t task_id;                                 /* P2P_QUERY_LOOKUP_RESULTS */
+    int64_t cursor;                                  /* SUBSCRIBE_KV_EVENTS */
     int64_t max_events;
 };
 
@@ -42,15 +42,15 @@ struct kvc_request {
 struct kvc_reply {
     enum kvc_op op;
     bool is_void;
-    int64_t count;                        /* QUERY_*, WAIT_*, GET_CHUNK_SIZE, P2P_LOOKUP_AND_LOCK */
-    bool ok;                              /* COMMIT_*, PING */
-    struct kvc_str text;                  /* NOOP */
-    struct kvc_transfer_result transfer;  /* STORE, RETRIEVE */
-    struct kvc_pool_info pool;            /* REGISTER_ENGINE_DRIVEN */
-    struct kvc_transfer_context context;  /* PREPARE_STORE */
+    int64_t count;                       /* QUERY_*, WAIT_*, GET_CHUNK_SIZE, P2P_LOOKUP_AND_LOCK */
+    bool ok;                             /* COMMIT_*, PING */
+    struct kvc_str text;                 /* NOOP */
+    struct kvc_transfer_result transfer; /* STORE, RETRIEVE */
+    struct kvc_pool_info pool;           /* REGISTER_ENGINE_DRIVEN */
+    struct kvc_transfer_context context; /* PREPARE_STORE */
     struct kvc_prepare_retrieve_result retrieve; /* PREPARE_RETRIEVE */
-    struct kvc_strs names;                /* GET_EXPERIMENTAL */
-    struct kvc_object_addresses addresses; /* P2P_QUERY_LOOKUP_RESULTS */
+    struct kvc_strs names;                       /* GET_EXPERIMENTAL */
+    struct kvc_object_addresses addresses;       /* P2P_QUERY_LOOKUP_RESULTS */
 
     /* What the views above point into, when decoded. Cleared by kvc_reply_clear. */
     struct kvc_arena arena;

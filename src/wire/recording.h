@@ -6,9 +6,9 @@
 #include "src/wire/frames.h"
 
 struct kvc_recorded_message {
-    double seconds;    /* since the recorder started */
-    bool from_server;  /* dir "s2c" */
-    int64_t client;    /* connection number */
+    double seconds;   /* since the recorder started */
+    bool from_server; /* dir "s2c" */
+    int64_t client;   /* connection number */
     struct kvc_frames frames;
 };
 

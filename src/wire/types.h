@@ -50,9 +50,9 @@ struct kvc_engine_driven_register {
     int64_t instance_id;
     struct kvc_str model_name;
     int64_t world_size;
-    int64_t block_size;      /* tokens a block */
+    int64_t block_size; /* tokens a block */
     int64_t num_layers;
-    int64_t hidden_dim_size; /* heads on this rank times head size, in elements */
+    int64_t hidden_dim_size;  /* heads on this rank times head size, in elements */
     struct kvc_str dtype_str; /* bare torch name: "float16" */
     bool use_mla;
     struct kvc_optional_int num_physical_slots; /* KVC_FEATURE_PHYSICAL_SLOTS only */
@@ -66,10 +66,10 @@ struct kvc_pool_info {
 
 /* One chunk's place in the pool. */
 struct kvc_slot {
-    int64_t offset;         /* bytes from the start of the pool */
-    int64_t length;         /* bytes */
+    int64_t offset; /* bytes from the start of the pool */
+    int64_t length; /* bytes */
     struct kvc_ints shape;
-    struct kvc_str dtype;   /* bare torch name */
+    struct kvc_str dtype; /* bare torch name */
 };
 
 struct kvc_slots {
@@ -97,19 +97,26 @@ struct kvc_transfer_result {
     bool success;
 };
 
+/* Pairs of a map that this suite has no member for, kept as they came: msgpack key, value, … */
+struct kvc_packed_pairs {
+    struct kvc_bytes pairs;
+    size_t count;
+};
+
 struct kvc_layout_hints {
     struct kvc_str kv_layout; /* "NHD", "HND", …; empty: left out */
     struct kvc_optional_int num_kv_heads;
     struct kvc_optional_int tokens_per_block;
     struct kvc_optional_int head_dim;
-    struct kvc_str kv_list_layout; /* empty: left out */
+    struct kvc_str kv_list_layout;  /* empty: left out */
+    struct kvc_packed_pairs others; /* written after the members above */
 };
 
 struct kvc_engine_group_info {
     int64_t engine_group_id;
     struct kvc_ints layer_indices;
-    int64_t tokens_per_block; /* 0: take it from the tensor */
-    int64_t sw_size_tokens;   /* -1: full attention */
+    int64_t tokens_per_block;       /* 0: take it from the tensor */
+    int64_t sw_size_tokens;         /* -1: full attention */
     int64_t extra_object_group_tag; /* KVC_FEATURE_GROUP_TAGS only */
     bool recurrent_state;           /* KVC_FEATURE_GROUP_TAGS only */
 };
@@ -134,10 +141,10 @@ struct kvc_block_allocations {
 struct kvc_tensor_handle {
     struct kvc_str shm_name; /* with leading slash */
     int64_t nbytes;
-    struct kvc_str dtype;    /* bare torch name */
+    struct kvc_str dtype; /* bare torch name */
     struct kvc_ints shape;
-    struct kvc_ints stride;  /* elements */
-    int64_t storage_offset;  /* elements */
+    struct kvc_ints stride;     /* elements */
+    int64_t storage_offset;     /* elements */
     struct kvc_str device_uuid; /* "cpu" */
 };
 
