@@ -13,7 +13,7 @@ enum kvc_outcome {
     KVC_OUTCOME_TIMEOUT,  /* the check ran into its own limit */
     KVC_OUTCOME_CRASH,    /* the check's process died */
     KVC_OUTCOME_ERROR,    /* ours: a leak, a missing resource */
-    KVC_OUTCOME_NOT_RUN,  /* what it depends on failed, the server was lost, or the run was stopped */
+    KVC_OUTCOME_NOT_RUN, /* what it depends on failed, the server was lost, or the run was stopped */
     KVC_OUTCOME_COUNT,
 };
 
@@ -29,12 +29,13 @@ struct kvc_instance {
     const char *variant;
 };
 
-/* Texts are owned by the result, never NULL, possibly empty, and may hold any byte but NUL. */
+/* Texts are owned by the result, never NULL, possibly empty, and may hold any byte but NUL.
+ * Free them with kvc_result_clear. */
 struct kvc_result {
     const struct kvc_instance *instance;
     enum kvc_outcome outcome;
     enum kvc_outcome raw; /* before expectations: fail instead of known, pass instead of surprise */
-    char *message;   /* one line: what went wrong, or why it was skipped */
+    char *message;        /* one line: what went wrong, or why it was skipped */
     char *expected;
     char *got;
     char *details;   /* frames and bytes, many lines */
@@ -44,18 +45,24 @@ struct kvc_result {
     bool server_died; /* a fresh client got no answer afterwards */
 };
 
+/* Makes every text empty. */
+void kvc_result_init(struct kvc_result *result, const struct kvc_instance *instance);
+void kvc_result_clear(struct kvc_result *result);
+/* Replaces a text of a result. */
+void kvc_result_set(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 struct kvc_run_info {
     const char *suite_version;
-    const char *target;    /* "mock", "launch", "attach" */
+    const char *target; /* "mock", "launch", "attach" */
     const char *rpc_url;
     const char *dialect;
     const char *server_version; /* "" if unknown */
-    const char *how;       /* how the dialect was found */
-    const char *paths;     /* which transfer paths work and why the others do not */
+    const char *how;            /* how the dialect was found */
+    const char *paths;          /* which transfer paths work and why the others do not */
     uint64_t seed;
-    const char *started;   /* ISO 8601, UTC */
+    const char *started;        /* ISO 8601, UTC */
     const char *const *defects; /* of the mock; NULL-terminated or NULL */
-    bool stand_in;         /* the bundled mock was tested: says nothing about a real server */
+    bool stand_in;              /* the bundled mock was tested: says nothing about a real server */
 };
 
 struct kvc_summary {
@@ -66,6 +73,9 @@ struct kvc_summary {
     bool target_lost;
     /* Expectation lines that matched no check, or only checks that passed. NULL-terminated. */
     char **stale_expectations;
+    /* Why else the run is not as it should be: a required feature that is missing, too few checks, a
+     * server that died without one check to blame. NULL-terminated. */
+    char **problems;
     int exit_status; /* design section 2 */
 };
 
@@ -77,6 +87,8 @@ struct kvc_report_ops {
                         struct kvc_error *err);
     void (*started)(struct kvc_report *report, const struct kvc_instance *instance); /* or NULL */
     void (*result)(struct kvc_report *report, const struct kvc_result *result);
+    /* A few times a second while nothing else happens; or NULL. */
+    void (*tick)(struct kvc_report *report);
     kvc_status (*finish)(struct kvc_report *report, const struct kvc_summary *summary,
                          struct kvc_error *err);
     void (*free)(struct kvc_report *report);

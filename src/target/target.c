@@ -1,1 +1,145 @@
 #include "src/target/target.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "src/base/clock.h"
+#include "src/driver/rpc.h"
+#include "src/target/aside.h"
+#include "src/target/target_impl.h"
+
+/* How long a helper process may take beyond the limits of what it asks. */
+enum { ASIDE_MARGIN_MS = 2000 };
+
+kvc_status kvc_target_init(const struct kvc_target_options *options, struct kvc_target *target,
+                           struct kvc_error *err)
+{
+    *target = (struct kvc_target){.options = *options};
+    const bool has_address = options->rpc_url != NULL || options->http_url != NULL;
+    if (options->defects != NULL && options->defects[0] != NULL &&
+        (has_address || options->launch != NULL))
+        return kvc_fail(err, KVC_EUSAGE,
+                        "--defect is for the bundled mock server, not for another "
+                        "target: leave out --rpc-url, --url and --launch");
+    if (options->launch != NULL)
+        target->ops = &kvc_target_launch;
+    else if (options->rpc_url != NULL)
+        target->ops = &kvc_target_attach;
+    else if (options->http_url != NULL)
+        return kvc_fail(err, KVC_EUSAGE, "--url alone is no target: give --rpc-url as well");
+    else
+        target->ops = &kvc_target_mock;
+    return KVC_OK;
+}
+
+kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_setup *setup,
+                            struct kvc_error *err)
+{
+    if (setup != NULL && !target->ops->takes_setups)
+        return kvc_fail(err, KVC_EUNSUPPORTED, "a %s target cannot be set up as '%s'",
+                        target->ops->name, setup->name);
+    const kvc_status status = target->ops->start(target, setup, err);
+    if (status != KVC_OK)
+        kvc_target_stop(target);
+    return status;
+}
+
+void kvc_target_stop(struct kvc_target *target)
+{
+    if (target->ops != NULL)
+        target->ops->stop(target);
+}
+
+/* ---- questions ---- */
+
+static kvc_status ask_identity(const void *arg, void *result, struct kvc_error *err)
+{
+    const struct kvc_target *target = arg;
+    const char *http_url = target->http_url[0] != '\0' ? target->http_url : NULL;
+    return kvc_identify(target->rpc_url, http_url, target->options.connect_timeout_ms,
+                        target->options.timeout_ms, result, err);
+}
+
+/* A connection, then NOOP (or the chunk size) in the given dialect. */
+static kvc_status ask(const struct kvc_target *target, const struct kvc_dialect *dialect,
+                      int64_t timeout_ms, int64_t *chunk_size, struct kvc_error *err)
+{
+    struct kvc_rpc rpc = {.dialect = dialect, .timeout_ms = timeout_ms};
+    KVC_GUARD(
+        kvc_client_open(target->rpc_url, target->options.connect_timeout_ms, &rpc.client, err));
+    const kvc_status status =
+        chunk_size == NULL ? kvc_rpc_noop(&rpc, err) : kvc_rpc_chunk_size(&rpc, chunk_size, err);
+    kvc_client_close(rpc.client);
+    return status;
+}
+
+static kvc_status ask_chunk_size(const void *arg, void *result, struct kvc_error *err)
+{
+    const struct kvc_target *target = arg;
+    struct kvc_identity *identity = result;
+    identity->dialect = target->options.dialect;
+    snprintf(identity->how, sizeof(identity->how), "given by --dialect");
+    return ask(target, target->options.dialect, target->options.timeout_ms, &identity->chunk_size,
+               err);
+}
+
+kvc_status kvc_target_identify(struct kvc_target *target, int64_t connect_timeout_ms,
+                               struct kvc_error *err)
+{
+    /* Identification asks up to three questions over ZMQ and some over HTTP. */
+    const int64_t questions = 6;
+    struct kvc_target asked = *target;
+    asked.options.connect_timeout_ms = connect_timeout_ms;
+    return kvc_aside_run(
+        target->options.dialect != NULL ? ask_chunk_size : ask_identity, &asked, &target->identity,
+        sizeof(target->identity),
+        connect_timeout_ms + questions * target->options.timeout_ms + ASIDE_MARGIN_MS, err);
+}
+
+struct noop_question {
+    const struct kvc_target *target;
+    const struct kvc_dialect *dialect;
+    int64_t timeout_ms;
+};
+
+static kvc_status ask_noop(const void *arg, void *result, struct kvc_error *err)
+{
+    const struct noop_question *question = arg;
+    (void)result;
+    return ask(question->target, question->dialect, question->timeout_ms, NULL, err);
+}
+
+bool kvc_target_answers(const struct kvc_target *target, const struct kvc_dialect *dialect,
+                        int64_t timeout_ms)
+{
+    const struct noop_question question = {target, dialect, timeout_ms};
+    char nothing = 0;
+    return kvc_aside_run(ask_noop, &question, &nothing, sizeof(nothing),
+                         target->options.connect_timeout_ms + timeout_ms + ASIDE_MARGIN_MS,
+                         NULL) == KVC_OK;
+}
+
+/* ---- ending ---- */
+
+static bool has_ended(pid_t pid)
+{
+    const pid_t got = waitpid(pid, NULL, WNOHANG);
+    return got == pid || (got < 0 && errno == ECHILD);
+}
+
+void kvc_target_end_process(int pid, bool group, int64_t grace_ms)
+{
+    enum { STEP_MS = 5 };
+    const int64_t deadline_ms = kvc_now_ms() + grace_ms;
+    kill(group ? -pid : pid, SIGTERM);
+    while (!has_ended(pid)) {
+        if (kvc_now_ms() >= deadline_ms) {
+            kill(group ? -pid : pid, SIGKILL);
+            waitpid(pid, NULL, 0);
+            return;
+        }
+        kvc_sleep_ms(STEP_MS);
+    }
+}

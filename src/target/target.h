@@ -3,39 +3,40 @@
 #ifndef KVC_TARGET_TARGET_H
 #define KVC_TARGET_TARGET_H
 
-#include "src/wire/dialect.h"
+#include "src/target/identify.h"
 
 /* How a server should be set up. Checks that need another set-up than the default name it; only the
  * mock can give every one of them. Zero members: the default. */
 struct kvc_target_setup {
-    const char *name;        /* for messages: "short-lease", "no-pool", "tiny-pool" */
-    bool no_pool;            /* inline transfer only */
+    const char *name; /* for messages: "short-lease", "no-pool", "tiny-pool" */
+    bool no_pool;     /* inline transfer only */
     int64_t read_ttl_ms;
     int64_t write_ttl_ms;
     int64_t pool_bytes;
-    int64_t reap_ms;         /* a silent instance that has pinged is dropped after this */
+    int64_t reap_ms; /* a silent instance that has pinged is dropped after this */
 };
 
 struct kvc_target_options {
-    const char *rpc_url;     /* attach: required; launch: NULL, filled in by us */
-    const char *http_url;    /* NULL: none */
-    const char *launch;      /* the command, with {rpc_port} and {http_port} */
-    const char *launch_log;  /* file for its output; NULL: a temporary one, shown when it fails */
-    const char *const *defects; /* mock: NULL-terminated; NULL: none */
-    const struct kvc_dialect *dialect; /* mock: what to speak; else NULL */
-    int64_t chunk_size;      /* mock: 0 is the default */
-    int64_t pool_bytes;      /* mock: 0 is the default */
+    const char *rpc_url;    /* attach: required; launch: needed if launch has no {rpc_port} */
+    const char *http_url;   /* NULL: none; launch: {http_port} in the command comes first */
+    const char *launch;     /* the command, with {rpc_port} and {http_port} */
+    const char *launch_log; /* file for its output; NULL: a temporary one, shown when it fails */
+    const char *const *defects;        /* mock: NULL-terminated; NULL: none */
+    const struct kvc_dialect *dialect; /* what it speaks; NULL: found out (mock: the newest) */
+    int64_t chunk_size;                /* mock: 0 is the default */
+    int64_t pool_bytes;                /* mock: 0 is the default */
     int64_t connect_timeout_ms;
     int64_t start_timeout_ms; /* launch: until it answers */
+    int64_t timeout_ms;       /* for each question asked of it */
 };
 
 struct kvc_target;
 
 struct kvc_target_ops {
-    const char *name;       /* "mock", "launch", "attach" */
+    const char *name; /* "mock", "launch", "attach" */
     bool can_restart;
-    bool is_private;        /* nobody else uses it: destructive checks may run */
-    bool takes_setups;      /* start honours a kvc_target_setup */
+    bool is_private;   /* nobody else uses it: destructive checks may run */
+    bool takes_setups; /* start honours a kvc_target_setup */
     kvc_status (*start)(struct kvc_target *target, const struct kvc_target_setup *setup,
                         struct kvc_error *err);
     void (*stop)(struct kvc_target *target);
@@ -45,16 +46,25 @@ struct kvc_target {
     const struct kvc_target_ops *ops;
     struct kvc_target_options options;
     char rpc_url[256];
-    char http_url[256]; /* "": none */
-    int process; /* pid of what we started; 0: nothing */
+    char http_url[256];           /* "": none */
+    struct kvc_identity identity; /* once started */
+    int process;                  /* pid of what we started; 0: nothing */
     void *state;
 };
+
+/* The function that is the mock server (kvc_mock_run): given here by the program, since this part
+ * must not depend on the mock. Without it there is no mock target. */
+struct kvc_mock_options;
+typedef kvc_status kvc_target_mock_func(const struct kvc_mock_options *options,
+                                        struct kvc_error *err);
+void kvc_target_set_mock(kvc_target_mock_func *run);
 
 /* Chooses attach, launch or mock from the options. Nothing is started. KVC_EUSAGE when they
  * contradict each other. */
 kvc_status kvc_target_init(const struct kvc_target_options *options, struct kvc_target *target,
                            struct kvc_error *err);
-/* Starts (or just connects to) the server and waits until it answers. setup may be NULL.
+/* Starts (or just connects to) the server, waits until it answers, and fills target->identity.
+ * setup may be NULL.
  * KVC_ECONNECT (cannot be reached), KVC_ELOST (ended while starting; the log's last lines in what),
  * KVC_ETIMEOUT, KVC_EUNSUPPORTED (this target cannot give that setup). */
 kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_setup *setup,

@@ -1,0 +1,180 @@
+#include "src/run/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- servers ---- */
+
+static bool setups_equal(const struct kvc_target_setup *a, const struct kvc_target_setup *b)
+{
+    return a->no_pool == b->no_pool && a->read_ttl_ms == b->read_ttl_ms &&
+           a->write_ttl_ms == b->write_ttl_ms && a->pool_bytes == b->pool_bytes &&
+           a->reap_ms == b->reap_ms;
+}
+
+static struct kvc_server *add_server(struct kvc_plan *plan, const struct kvc_run_options *options,
+                                     const struct kvc_target_setup *setup)
+{
+    for (size_t i = 1; i < plan->server_count; i++)
+        if (setups_equal(&plan->servers[i].setup, setup))
+            return &plan->servers[i];
+    struct kvc_server *server = &plan->servers[plan->server_count++];
+    server->target.ops = options->target->ops;
+    server->target.options = options->target->options;
+    server->has_setup = true;
+    server->setup = *setup;
+    snprintf(server->setup_name, sizeof(server->setup_name), "%s", setup->name);
+    server->setup.name = server->setup_name;
+    return server;
+}
+
+/* The set-up that an instance needs; false when the default will do. */
+static bool wanted_setup(const struct kvc_instance *instance, const struct kvc_facts *facts,
+                         bool takes_setups, struct kvc_target_setup *setup)
+{
+    const struct kvc_check *check = instance->check;
+    const bool wants_no_pool =
+        (check->needs & KVC_NEED_NO_POOL) != 0 || instance->path == KVC_PATH_ENGINE_DRIVEN_INLINE;
+    const bool add_no_pool = wants_no_pool && takes_setups && facts->offers_pool;
+    *setup = check->setup != NULL ? *check->setup : (struct kvc_target_setup){.name = "no-pool"};
+    setup->no_pool = setup->no_pool || add_no_pool;
+    return check->setup != NULL || add_no_pool;
+}
+
+static void assign_server(struct kvc_plan *plan, const struct kvc_run_options *options,
+                          struct kvc_entry *entry)
+{
+    const struct kvc_facts *facts = &plan->servers[0].facts.facts;
+    struct kvc_buffer reason = {0};
+    struct kvc_target_setup setup;
+    const bool takes_setups = options->target->ops->takes_setups;
+    if (!kvc_applies_to_dialect(entry->instance, facts->dialect, &reason)) {
+        entry->skip = kvc_buffer_take_text(&reason);
+    } else if (!wanted_setup(entry->instance, facts, takes_setups, &setup)) {
+        entry->server = &plan->servers[0];
+    } else if (!takes_setups) {
+        entry->skip =
+            kvc_format("needs a server set up as '%s', which a target of kind '%s' cannot "
+                       "be asked for",
+                       setup.name, options->target->ops->name);
+    } else {
+        entry->server = add_server(plan, options, &setup);
+    }
+    if (entry->server != NULL)
+        entry->server->left++;
+    kvc_buffer_clear(&reason);
+}
+
+/* ---- order ---- */
+
+/* Ordinary checks side by side first, then those that need quiet, those that may do harm last. */
+static int rank(const struct kvc_entry *entry)
+{
+    const uint32_t flags = entry->instance->check->flags;
+    return (flags & KVC_FLAG_DESTRUCTIVE) != 0 ? 2 : (flags & KVC_FLAG_EXCLUSIVE) != 0 ? 1 : 0;
+}
+
+/* Within a rank, set-ups come first: their checks wait for leases to end, and others can run
+ * meanwhile. */
+static int compare_entries(const void *a, const void *b)
+{
+    const struct kvc_entry *left = a, *right = b;
+    if (rank(left) != rank(right))
+        return rank(left) - rank(right);
+    const bool left_setup = left->server != NULL && left->server->has_setup;
+    const bool right_setup = right->server != NULL && right->server->has_setup;
+    if (left_setup != right_setup)
+        return right_setup - left_setup;
+    return strcmp(left->instance->id, right->instance->id);
+}
+
+void kvc_plan_open(const struct kvc_run_options *options, struct kvc_plan *plan)
+{
+    *plan = (struct kvc_plan){.server_count = 1};
+    /* One server for each instance is the most there can be. */
+    plan->servers = kvc_alloc_zero(options->selection->count + 1, sizeof(plan->servers[0]));
+    plan->servers[0].target = *options->target;
+}
+
+void kvc_plan_fill(const struct kvc_run_options *options, struct kvc_plan *plan)
+{
+    plan->entry_count = options->selection->count;
+    plan->entries = kvc_alloc_zero(plan->entry_count, sizeof(plan->entries[0]));
+    for (size_t i = 0; i < plan->entry_count; i++) {
+        plan->entries[i].instance = options->selection->items[i];
+        assign_server(plan, options, &plan->entries[i]);
+    }
+    qsort(plan->entries, plan->entry_count, sizeof(plan->entries[0]), compare_entries);
+}
+
+void kvc_plan_clear(struct kvc_plan *plan)
+{
+    for (size_t i = 0; i < plan->entry_count; i++)
+        free(plan->entries[i].skip);
+    for (size_t i = 0; i < plan->server_count; i++)
+        kvc_buffer_clear(&plan->servers[i].suspect_ids);
+    free(plan->entries);
+    free(plan->servers);
+    *plan = (struct kvc_plan){0};
+}
+
+bool kvc_entry_is_alone(const struct kvc_entry *entry)
+{
+    return entry->suspect || rank(entry) > 0;
+}
+
+/* ---- dependencies ---- */
+
+static bool same_path_exists(const struct kvc_plan *plan, const char *id, enum kvc_path path)
+{
+    for (size_t i = 0; i < plan->entry_count; i++)
+        if (strcmp(plan->entries[i].instance->check->id, id) == 0 &&
+            plan->entries[i].instance->path == path)
+            return true;
+    return false;
+}
+
+/* Whether what the entry depends on is done. A dependency with the same path counts alone; one that
+ * was not selected does not count. *failed: the first that is bad. */
+static bool dependencies_done(const struct kvc_plan *plan, const struct kvc_entry *entry,
+                              const struct kvc_entry **failed)
+{
+    const char *after = entry->instance->check->after;
+    *failed = NULL;
+    if (after == NULL)
+        return true;
+    const bool by_path = same_path_exists(plan, after, entry->instance->path);
+    for (size_t i = 0; i < plan->entry_count; i++) {
+        const struct kvc_entry *other = &plan->entries[i];
+        if (strcmp(other->instance->check->id, after) != 0 ||
+            (by_path && other->instance->path != entry->instance->path))
+            continue;
+        if (other->state != KVC_ENTRY_DONE)
+            return false;
+        if (other->raw != KVC_OUTCOME_PASS && other->raw != KVC_OUTCOME_SKIP)
+            *failed = other;
+    }
+    return true;
+}
+
+static bool server_is_free(const struct kvc_entry *entry)
+{
+    const struct kvc_server *server = entry->server;
+    if (server == NULL || server->state == KVC_SERVER_LOST)
+        return true; /* it will not be run, only settled */
+    if (kvc_entry_is_alone(entry))
+        return server->running == 0;
+    return !server->alone_runs && server->suspects == 0;
+}
+
+struct kvc_entry *kvc_plan_next(struct kvc_plan *plan, const struct kvc_entry **failed)
+{
+    for (size_t i = 0; i < plan->entry_count; i++) {
+        struct kvc_entry *entry = &plan->entries[i];
+        if (entry->state == KVC_ENTRY_WAITING && server_is_free(entry) &&
+            dependencies_done(plan, entry, failed))
+            return entry;
+    }
+    return NULL;
+}

@@ -1,0 +1,153 @@
+#include "src/target/aside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+
+/* ---- the child ---- */
+
+static bool is_kept(int fd, const int *keep, size_t keep_count)
+{
+    for (size_t i = 0; i < keep_count; i++)
+        if (keep[i] == fd)
+            return true;
+    return false;
+}
+
+static void close_others(const int *keep, size_t keep_count)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    if (folder == NULL)
+        return;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        const int fd = atoi(entry->d_name);
+        if (fd > 2 && fd != dirfd(folder) && !is_kept(fd, keep, keep_count))
+            close(fd);
+    }
+    closedir(folder);
+}
+
+void kvc_aside_detach(int parent, int signal, const int *keep, size_t keep_count)
+{
+    static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD};
+    prctl(PR_SET_PDEATHSIG, signal);
+    if (getppid() != parent)
+        _exit(0);
+    for (size_t i = 0; i < KVC_COUNT_OF(handled); i++)
+        sigaction(handled[i], &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    close_others(keep, keep_count);
+}
+
+static bool write_all(int fd, const void *data, size_t size)
+{
+    const uint8_t *at = data;
+    while (size > 0) {
+        const ssize_t written = write(fd, at, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        at += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+static _Noreturn void answer(kvc_aside_func *func, const void *arg, size_t result_size, int fd)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    void *result = kvc_alloc_zero(1, result_size);
+    err.status = func(arg, result, &err);
+    write_all(fd, &err, sizeof(err));
+    write_all(fd, result, result_size);
+    free(result);
+    _exit(0);
+}
+
+/* ---- the parent ---- */
+
+bool kvc_aside_stop_pending(void)
+{
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+}
+
+static kvc_status read_all(int fd, void *data, size_t size, int64_t deadline_ms,
+                           struct kvc_error *err)
+{
+    enum { SLICE_MS = 50 };
+    uint8_t *at = data;
+    while (size > 0) {
+        const int64_t left = deadline_ms - kvc_now_ms();
+        if (left <= 0)
+            return kvc_fail(err, KVC_ETIMEOUT, "no result within the limit");
+        if (kvc_aside_stop_pending())
+            return kvc_fail(err, KVC_EINTERRUPTED, "interrupted");
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        if (poll(&ready, 1, left < SLICE_MS ? (int)left : SLICE_MS) <= 0)
+            continue;
+        const ssize_t got = read(fd, at, size);
+        if (got == 0)
+            return kvc_fail(err, KVC_ELOST, "the process that asked the server died");
+        if (got > 0) {
+            at += got;
+            size -= (size_t)got;
+        }
+    }
+    return KVC_OK;
+}
+
+static kvc_status collect(int fd, void *result, size_t result_size, int64_t limit_ms,
+                          struct kvc_error *err)
+{
+    const int64_t deadline_ms = kvc_now_ms() + limit_ms;
+    struct kvc_error answer_err = KVC_ERROR_INIT;
+    KVC_GUARD(read_all(fd, &answer_err, sizeof(answer_err), deadline_ms, err));
+    KVC_GUARD(read_all(fd, result, result_size, deadline_ms, err));
+    if (answer_err.status != KVC_OK && err != NULL)
+        *err = answer_err;
+    return answer_err.status;
+}
+
+static void reap(pid_t child)
+{
+    kill(child, SIGKILL);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    }
+}
+
+kvc_status kvc_aside_run(kvc_aside_func *func, const void *arg, void *result, size_t result_size,
+                         int64_t limit_ms, struct kvc_error *err)
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        return kvc_fail_errno(err, "cannot make a pipe");
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    if (child == 0) {
+        kvc_aside_detach(parent, SIGKILL, &ends[1], 1);
+        answer(func, arg, result_size, ends[1]);
+    }
+    close(ends[1]);
+    kvc_status status = KVC_OK;
+    if (child < 0) {
+        status = kvc_fail_errno(err, "cannot start a process");
+    } else {
+        status = collect(ends[0], result, result_size, limit_ms, err);
+        reap(child);
+    }
+    close(ends[0]);
+    return status;
+}

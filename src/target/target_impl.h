@@ -1,0 +1,21 @@
+/* What the kinds of target share. For this folder. */
+#ifndef KVC_TARGET_TARGET_IMPL_H
+#define KVC_TARGET_TARGET_IMPL_H
+
+#include "src/target/target.h"
+
+extern const struct kvc_target_ops kvc_target_attach;
+extern const struct kvc_target_ops kvc_target_launch;
+extern const struct kvc_target_ops kvc_target_mock;
+
+/* Asks, from a process of its own, which dialect the server at target's addresses speaks, or, where
+ * the options say it, just whether it answers; fills target->identity. The limits are for the
+ * connection and for each question. */
+kvc_status kvc_target_identify(struct kvc_target *target, int64_t connect_timeout_ms,
+                               struct kvc_error *err);
+
+/* Sends SIGTERM to a child of ours (with group: to its process group), waits for it, and sends
+ * SIGKILL when it has not ended after grace_ms. */
+void kvc_target_end_process(int pid, bool group, int64_t grace_ms);
+
+#endif
