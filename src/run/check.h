@@ -92,6 +92,8 @@ struct kvc_facts {
 /* ---- asking ---- */
 
 const struct kvc_facts *kvc_ctx_facts(const struct kvc_ctx *ctx);
+/* The check that is running: which axes and needs it declares. For what checks share. */
+const struct kvc_check *kvc_ctx_check(const struct kvc_ctx *ctx);
 bool kvc_ctx_has(const struct kvc_ctx *ctx, enum kvc_feature feature);
 /* The values of this instance's axes. Asking for an axis that the check does not have is our error. */
 enum kvc_path kvc_ctx_path(const struct kvc_ctx *ctx);

@@ -46,6 +46,11 @@ const struct kvc_facts *kvc_ctx_facts(const struct kvc_ctx *ctx)
     return ctx->options->facts;
 }
 
+const struct kvc_check *kvc_ctx_check(const struct kvc_ctx *ctx)
+{
+    return ctx->options->instance->check;
+}
+
 bool kvc_ctx_has(const struct kvc_ctx *ctx, enum kvc_feature feature)
 {
     return kvc_dialect_has(ctx->options->facts->dialect, feature);

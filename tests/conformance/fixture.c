@@ -4,8 +4,6 @@
 
 #include "src/base/clock.h"
 
-const struct kvc_check *kvc_ctx_check(const struct kvc_ctx *ctx);
-
 /* ---- fresh names and numbers ---- */
 
 int64_t kvc_fresh_instance_id(struct kvc_ctx *ctx)
@@ -152,9 +150,10 @@ static enum kvc_path default_path(struct kvc_ctx *ctx)
     if (check->paths != 0)
         return kvc_ctx_path(ctx);
     uint32_t paths = kvc_ctx_facts(ctx)->paths;
-    if (check->needs & KVC_NEED_LMCACHE_DRIVEN)
+    const uint32_t needs = check->needs & (KVC_NEED_LMCACHE_DRIVEN | KVC_NEED_ENGINE_DRIVEN);
+    if (needs == KVC_NEED_LMCACHE_DRIVEN)
         paths &= 1u << KVC_PATH_LMCACHE_DRIVEN;
-    if (check->needs & KVC_NEED_ENGINE_DRIVEN)
+    if (needs == KVC_NEED_ENGINE_DRIVEN)
         paths &= KVC_PATHS_ENGINE_DRIVEN;
     for (int path = 0; path < KVC_PATH_COUNT; path++) {
         if (paths & 1u << path)
@@ -198,6 +197,18 @@ static struct kvc_worker *open_worker_on(struct kvc_ctx *ctx, const struct kvc_r
 struct kvc_worker *kvc_open_worker(struct kvc_ctx *ctx, const struct kvc_worker_options *options)
 {
     return open_worker_on(ctx, kvc_ctx_rpc(ctx), options);
+}
+
+struct kvc_worker *kvc_try_worker(struct kvc_ctx *ctx, const struct kvc_worker_options *options)
+{
+    struct kvc_worker *worker = NULL;
+    struct kvc_error err = KVC_ERROR_INIT;
+    const kvc_status status = kvc_worker_open(kvc_ctx_rpc(ctx), options, &worker, &err);
+    if (status == KVC_ETIMEOUT)
+        return NULL;
+    kvc_expect_ok(ctx, "registration", status, &err);
+    kvc_ctx_defer(ctx, close_worker, worker);
+    return worker;
 }
 
 struct kvc_worker *kvc_default_worker(struct kvc_ctx *ctx)
