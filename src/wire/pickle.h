@@ -65,6 +65,12 @@ struct kvc_pickle_writer {
     size_t frame_start; /* of the frame that is open */
     bool frame_open;
     uint32_t memo_count;
+    struct kvc_pickle_known_global {
+        struct kvc_str module;
+        struct kvc_str name;
+        uint32_t number;
+    } globals[8]; /* those written so far: the next time they come from the memo */
+    size_t global_count;
 };
 
 void kvc_pickle_begin(struct kvc_pickle_writer *writer, struct kvc_buffer *out);
@@ -77,13 +83,16 @@ void kvc_pickle_opcode(struct kvc_pickle_writer *writer, uint8_t opcode);
 uint32_t kvc_pickle_memoize(struct kvc_pickle_writer *writer);
 void kvc_pickle_get(struct kvc_pickle_writer *writer, uint32_t number);
 void kvc_pickle_int(struct kvc_pickle_writer *writer, int64_t value);
+/* The same opcode without a writer, for pickles without frames. */
+void kvc_pickle_append_int(struct kvc_buffer *out, int64_t value);
 void kvc_pickle_str(struct kvc_pickle_writer *writer, struct kvc_str text);
-/* The opcode and length of `size` bytes, then `parts` that make them up; memoised. */
+/* Bytes that are made up of parts; memoised. */
 void kvc_pickle_bytes(struct kvc_pickle_writer *writer, const struct kvc_bytes *parts,
                       size_t count);
-/* A global, memoised; returns its number. */
-uint32_t kvc_pickle_global(struct kvc_pickle_writer *writer, struct kvc_str module,
-                           struct kvc_str name);
+/* A global, memoised; from the memo when it was written before. Module and name must live as long
+ * as the writer. */
+void kvc_pickle_global(struct kvc_pickle_writer *writer, struct kvc_str module,
+                       struct kvc_str name);
 void kvc_pickle_int_tuple(struct kvc_pickle_writer *writer, struct kvc_ints items);
 /* Makes a tuple of the count values on top of the stack; with more than 3 a MARK precedes them. */
 void kvc_pickle_tuple(struct kvc_pickle_writer *writer, size_t count);

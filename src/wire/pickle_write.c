@@ -34,14 +34,19 @@ static void close_frame(struct kvc_pickle_writer *writer)
     writer->frame_open = false;
 }
 
+static void open_frame(struct kvc_pickle_writer *writer)
+{
+    static const uint8_t header[FRAME_HEADER];
+    if (writer->frame_open)
+        return;
+    writer->frame_start = writer->out->size;
+    writer->frame_open = true;
+    kvc_buffer_append(writer->out, header, sizeof(header));
+}
+
 static void put(struct kvc_pickle_writer *writer, const void *data, size_t size)
 {
-    if (!writer->frame_open) {
-        static const uint8_t header[FRAME_HEADER];
-        writer->frame_start = writer->out->size;
-        writer->frame_open = true;
-        kvc_buffer_append(writer->out, header, sizeof(header));
-    }
+    open_frame(writer);
     kvc_buffer_append(writer->out, data, size);
 }
 
@@ -93,26 +98,38 @@ void kvc_pickle_get(struct kvc_pickle_writer *writer, uint32_t number)
         put_number(writer, KVC_PICKLE_OP_LONG_BINGET, number, 4);
 }
 
+void kvc_pickle_append_int(struct kvc_buffer *out, int64_t value)
+{
+    uint8_t bytes[10];
+    size_t head = 1;
+    size_t size;
+    if (value >= 0 && value <= UINT8_MAX) {
+        bytes[0] = KVC_PICKLE_OP_BININT1;
+        size = 1;
+    } else if (value >= 0 && value <= UINT16_MAX) {
+        bytes[0] = KVC_PICKLE_OP_BININT2;
+        size = 2;
+    } else if (value >= INT32_MIN && value <= INT32_MAX) {
+        bytes[0] = KVC_PICKLE_OP_BININT;
+        size = 4;
+    } else {
+        /* LONG1: as few bytes as keep the sign; at least 5 here, or 4 would have done. */
+        size = 8;
+        while (value >> (8 * size - 9) == 0 || value >> (8 * size - 9) == -1)
+            size--;
+        bytes[0] = KVC_PICKLE_OP_LONG1;
+        bytes[1] = (uint8_t)size;
+        head = 2;
+    }
+    put_little_endian(bytes + head, (uint64_t)value, size);
+    kvc_buffer_append(out, bytes, head + size);
+}
+
 void kvc_pickle_int(struct kvc_pickle_writer *writer, int64_t value)
 {
     kvc_pickle_begin_value(writer);
-    if (value >= 0 && value <= UINT8_MAX) {
-        put_number(writer, KVC_PICKLE_OP_BININT1, (uint64_t)value, 1);
-    } else if (value >= 0 && value <= UINT16_MAX) {
-        put_number(writer, KVC_PICKLE_OP_BININT2, (uint64_t)value, 2);
-    } else if (value >= INT32_MIN && value <= INT32_MAX) {
-        put_number(writer, KVC_PICKLE_OP_BININT, (uint64_t)value, 4);
-    } else {
-        /* LONG1: as few bytes as keep the sign. */
-        uint8_t size = 8;
-        while (size > 1 &&
-               (value >> (8 * (size - 1) - 1) == 0 || value >> (8 * (size - 1) - 1) == -1))
-            size--;
-        put_number(writer, KVC_PICKLE_OP_LONG1, size, 1);
-        uint8_t bytes[8];
-        put_little_endian(bytes, (uint64_t)value, size);
-        put(writer, bytes, size);
-    }
+    open_frame(writer);
+    kvc_pickle_append_int(writer->out, value);
 }
 
 void kvc_pickle_str(struct kvc_pickle_writer *writer, struct kvc_str text)
@@ -149,14 +166,23 @@ void kvc_pickle_bytes(struct kvc_pickle_writer *writer, const struct kvc_bytes *
     kvc_pickle_memoize(writer);
 }
 
-uint32_t kvc_pickle_global(struct kvc_pickle_writer *writer, struct kvc_str module,
-                           struct kvc_str name)
+void kvc_pickle_global(struct kvc_pickle_writer *writer, struct kvc_str module, struct kvc_str name)
 {
+    for (size_t i = 0; i < writer->global_count; i++) {
+        const struct kvc_pickle_known_global *known = &writer->globals[i];
+        if (kvc_str_equal(known->module, module) && kvc_str_equal(known->name, name)) {
+            kvc_pickle_get(writer, known->number);
+            return;
+        }
+    }
     kvc_pickle_begin_value(writer);
     kvc_pickle_str(writer, module);
     kvc_pickle_str(writer, name);
     kvc_pickle_opcode(writer, KVC_PICKLE_OP_STACK_GLOBAL);
-    return kvc_pickle_memoize(writer);
+    const uint32_t number = kvc_pickle_memoize(writer);
+    if (writer->global_count < KVC_COUNT_OF(writer->globals))
+        writer->globals[writer->global_count++] =
+            (struct kvc_pickle_known_global){module, name, number};
 }
 
 void kvc_pickle_tuple(struct kvc_pickle_writer *writer, size_t count)
