@@ -1,0 +1,147 @@
+/* The flags that say which server is meant, shared by run, bench and identify. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/cli/cli.h"
+#include "src/run/nearest.h"
+#include "tests/mock_server/mock.h"
+
+#define FLAG(member) offsetof(struct kvc_target_flags, member)
+
+const struct kvc_option kvc_target_flag_table[] = {
+    {.name = "rpc-url", .kind = KVC_OPTION_TEXT, .offset = FLAG(rpc_url), .argument = "URL",
+     .help = "a running server: tcp://HOST:PORT or ipc://PATH"},
+    {.name = "url", .kind = KVC_OPTION_TEXT, .offset = FLAG(url), .argument = "URL",
+     .help = "its HTTP address: http://HOST:PORT; without it, what needs HTTP is skipped"},
+    {.name = "launch", .kind = KVC_OPTION_TEXT, .offset = FLAG(launch), .argument = "CMD",
+     .help = "start the server with this shell command and stop it at the end; {rpc_port} and "
+             "{http_port} in it become free ports"},
+    {.name = "launch-log", .kind = KVC_OPTION_TEXT, .offset = FLAG(launch_log), .argument = "FILE",
+     .help = "where the output of a launched server goes (default: a temporary file, whose end is "
+             "shown when the server does not start)"},
+    {.name = "dialect", .kind = KVC_OPTION_TEXT, .offset = FLAG(dialect), .argument = "RELEASE",
+     .help = "what the server speaks, by any release that speaks it, such as 0.5.1; auto (default): "
+             "find out without changing the server's state; for the mock: what it is to speak"},
+    {.name = "timeout", .kind = KVC_OPTION_SECONDS, .offset = FLAG(timeout_ms),
+     .argument = "SECONDS", .help = "how long a call may take (default 5)"},
+    {.name = "start-timeout", .kind = KVC_OPTION_SECONDS, .offset = FLAG(start_timeout_ms),
+     .argument = "SECONDS", .help = "how long a launched server may take to start (default 90)"},
+    {.name = "defect", .kind = KVC_OPTION_TEXTS, .offset = FLAG(defects), .argument = "NAME",
+     .help = "start the bundled mock server with a defect; may be given several times; `kvconform "
+             "mock --list-defects` shows them"},
+};
+const size_t kvc_target_flag_count = KVC_COUNT_OF(kvc_target_flag_table);
+
+kvc_status kvc_dialect_flag_resolve(const char *text, const struct kvc_dialect **dialect,
+                                    struct kvc_error *err)
+{
+    *dialect = NULL;
+    if (text == NULL || strcmp(text, "auto") == 0)
+        return KVC_OK;
+    *dialect = kvc_dialect_find(kvc_str_of(text));
+    if (*dialect != NULL)
+        return KVC_OK;
+    kvc_fail(err, KVC_EUSAGE, "no dialect is known for '%s': give auto or a release that `kvconform "
+                              "list --dialects` shows",
+             text);
+    kvc_error_set_where(err, "--dialect");
+    return KVC_EUSAGE;
+}
+
+static bool defect_exists(const char *name)
+{
+    for (size_t i = 0; i < kvc_mock_defect_count; i++)
+        if (strcmp(kvc_mock_defects[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static kvc_status unknown_defect(const char *name, struct kvc_error *err)
+{
+    const char **names = kvc_alloc_zero(kvc_mock_defect_count, sizeof(names[0]));
+    for (size_t i = 0; i < kvc_mock_defect_count; i++)
+        names[i] = kvc_mock_defects[i].name;
+    struct kvc_buffer nearest = {0};
+    kvc_nearest_append(name, names, kvc_mock_defect_count, &nearest);
+    kvc_fail(err, KVC_EUSAGE, "the mock has no defect '%s'%s%s; `kvconform mock --list-defects` shows "
+                              "all",
+             name, nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
+    kvc_error_set_where(err, "--defect");
+    kvc_buffer_clear(&nearest);
+    free(names);
+    return KVC_EUSAGE;
+}
+
+kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
+                                    struct kvc_target_options *options, struct kvc_error *err)
+{
+    *options = (struct kvc_target_options){
+        .rpc_url = flags->rpc_url,
+        .http_url = flags->url,
+        .launch = flags->launch,
+        .launch_log = flags->launch_log,
+        .defects = flags->defects.items,
+        .connect_timeout_ms = KVC_DEFAULT_CONNECT_TIMEOUT_MS,
+        .start_timeout_ms = flags->start_timeout_ms != 0 ? flags->start_timeout_ms
+                                                         : KVC_DEFAULT_START_TIMEOUT_MS,
+        .timeout_ms = flags->timeout_ms != 0 ? flags->timeout_ms : KVC_DEFAULT_TIMEOUT_MS,
+    };
+    for (size_t i = 0; i < flags->defects.count; i++)
+        if (!defect_exists(flags->defects.items[i]))
+            return unknown_defect(flags->defects.items[i], err);
+    return kvc_dialect_flag_resolve(flags->dialect, &options->dialect, err);
+}
+
+void kvc_shell_quote(const char *text, struct kvc_buffer *out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_";
+    if (text[0] != '\0' && strspn(text, plain) == strlen(text)) {
+        kvc_buffer_append_text(out, text);
+        return;
+    }
+    kvc_buffer_append_byte(out, '\'');
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            kvc_buffer_append_text(out, "'\\''");
+        else
+            kvc_buffer_append_byte(out, (uint8_t)*text);
+    }
+    kvc_buffer_append_byte(out, '\'');
+}
+
+void kvc_target_flags_append(const struct kvc_target_flags *flags, struct kvc_buffer *out)
+{
+    const struct {
+        const char *name, *value;
+    } rows[] = {
+        {"--rpc-url", flags->rpc_url},
+        {"--url", flags->url},
+        {"--launch", flags->launch},
+        {"--dialect", flags->dialect},
+    };
+    for (size_t i = 0; i < KVC_COUNT_OF(rows); i++) {
+        if (rows[i].value == NULL)
+            continue;
+        kvc_buffer_printf(out, " %s ", rows[i].name);
+        kvc_shell_quote(rows[i].value, out);
+    }
+    for (size_t i = 0; i < flags->defects.count; i++) {
+        kvc_buffer_append_text(out, " --defect ");
+        kvc_shell_quote(flags->defects.items[i], out);
+    }
+    if (flags->timeout_ms != 0)
+        kvc_buffer_printf(out, " --timeout %g", (double)flags->timeout_ms / 1000);
+}
+
+const char *const kvc_color_choices[] = {"auto", "always", "never", NULL};
+
+bool kvc_use_color(const char *choice, int fd)
+{
+    if (strcmp(choice, "auto") != 0)
+        return strcmp(choice, "always") == 0;
+    const char *no_color = getenv("NO_COLOR");
+    return isatty(fd) && (no_color == NULL || no_color[0] == '\0');
+}
