@@ -90,16 +90,24 @@ static uint16_t next_event(void *monitor)
     return event;
 }
 
+/* Takes all events; true when the wanted one was among them. All, since the descriptor stays silent
+ * as long as something is left. */
+static bool take_events(struct kvc_connection *connection, uint16_t wanted)
+{
+    bool found = false;
+    uint16_t event;
+    while ((event = next_event(connection->monitor)) != 0)
+        found = found || event == wanted;
+    return found;
+}
+
 static kvc_status await_handshake(struct kvc_connection *connection, int64_t timeout_ms,
                                   struct kvc_error *err)
 {
     const int64_t deadline = kvc_now_ns() + timeout_ms * 1000000;
     for (;;) {
-        uint16_t event;
-        while ((event = next_event(connection->monitor)) != 0) {
-            if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
-                return KVC_OK;
-        }
+        if (take_events(connection, ZMQ_EVENT_HANDSHAKE_SUCCEEDED))
+            return KVC_OK;
         if (kvc_link_stopped())
             return kvc_fail(err, KVC_EINTERRUPTED, "interrupted while connecting");
         if (kvc_now_ns() >= deadline)
@@ -151,10 +159,5 @@ void kvc_connection_close(struct kvc_connection *connection)
 
 bool kvc_connection_is_lost(struct kvc_connection *connection)
 {
-    uint16_t event;
-    while ((event = next_event(connection->monitor)) != 0) {
-        if (event == ZMQ_EVENT_DISCONNECTED)
-            return true;
-    }
-    return false;
+    return take_events(connection, ZMQ_EVENT_DISCONNECTED);
 }

@@ -33,41 +33,53 @@ static int stop_on_signal(void *user, curl_off_t total_down, curl_off_t down, cu
     return kvc_link_stopped() ? 1 : 0;
 }
 
-static void set_options(CURL *curl, const char *method, const char *url, const char *body,
-                        struct curl_slist *headers, int64_t timeout_ms, struct kvc_buffer *out)
+struct exchange {
+    CURL *curl;
+    struct curl_slist *headers;
+    char *url;
+    char problem[CURL_ERROR_SIZE]; /* libcurl's own words */
+};
+
+static void set_options(struct exchange *exchange, int64_t timeout_ms, struct kvc_buffer *out)
 {
-    curl_easy_setopt(curl, CURLOPT_URL, url);
+    CURL *curl = exchange->curl;
+    curl_easy_setopt(curl, CURLOPT_URL, exchange->url);
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(timeout_ms > 0 ? timeout_ms : 1));
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, exchange->problem);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, out);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, stop_on_signal);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    if (body != NULL || strcmp(method, "POST") == 0) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body == NULL ? "" : body);
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)(body == NULL ? 0 : strlen(body)));
-    }
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, exchange->headers);
 }
 
-/* A time limit that passed before there was a connection means that nobody is there. */
+static void set_method(struct exchange *exchange, const char *method, const char *body)
+{
+    if (body != NULL || strcmp(method, "POST") == 0) {
+        const char *sent = body == NULL ? "" : body;
+        curl_easy_setopt(exchange->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(sent));
+        curl_easy_setopt(exchange->curl, CURLOPT_POSTFIELDS, sent);
+    }
+    curl_easy_setopt(exchange->curl, CURLOPT_CUSTOMREQUEST, method);
+}
+
 static kvc_status status_of(CURL *curl, CURLcode code)
 {
     static const struct {
         CURLcode code;
         kvc_status status;
     } known[] = {
-        {CURLE_COULDNT_CONNECT, KVC_ECONNECT},    {CURLE_COULDNT_RESOLVE_HOST, KVC_ECONNECT},
-        {CURLE_OPERATION_TIMEDOUT, KVC_ETIMEOUT}, {CURLE_URL_MALFORMAT, KVC_EUSAGE},
-        {CURLE_UNSUPPORTED_PROTOCOL, KVC_EUSAGE}, {CURLE_ABORTED_BY_CALLBACK, KVC_EINTERRUPTED},
+        {CURLE_COULDNT_CONNECT, KVC_ECONNECT},         {CURLE_COULDNT_RESOLVE_HOST, KVC_ECONNECT},
+        {CURLE_OPERATION_TIMEDOUT, KVC_ETIMEOUT},      {CURLE_URL_MALFORMAT, KVC_EUSAGE},
+        {CURLE_ABORTED_BY_CALLBACK, KVC_EINTERRUPTED},
     };
     curl_off_t connected = 0;
     curl_easy_getinfo(curl, CURLINFO_CONNECT_TIME_T, &connected);
     if (code == CURLE_OPERATION_TIMEDOUT && connected == 0)
-        return KVC_ECONNECT;
+        return KVC_ECONNECT; /* the limit passed before there was a connection */
     for (size_t i = 0; i < KVC_COUNT_OF(known); i++) {
         if (known[i].code == code)
             return known[i].status;
@@ -75,13 +87,14 @@ static kvc_status status_of(CURL *curl, CURLcode code)
     return KVC_EFORMAT;
 }
 
-static kvc_status describe_failure(CURL *curl, CURLcode code, const char *method, const char *url,
-                                   struct kvc_error *err)
+static kvc_status describe_failure(const struct exchange *exchange, CURLcode code,
+                                   const char *method, struct kvc_error *err)
 {
     if (code == CURLE_WRITE_ERROR)
-        return kvc_fail(err, KVC_EFORMAT, "%s %s: the body is larger than %d MiB", method, url,
-                        KVC_HTTP_MAX_BODY >> 20);
-    return kvc_fail(err, status_of(curl, code), "%s %s: %s", method, url, curl_easy_strerror(code));
+        return kvc_fail(err, KVC_EFORMAT, "%s %s: the body is larger than %d MiB", method,
+                        exchange->url, KVC_HTTP_MAX_BODY >> 20);
+    return kvc_fail(err, status_of(exchange->curl, code), "%s %s: %s", method, exchange->url,
+                    exchange->problem[0] != '\0' ? exchange->problem : curl_easy_strerror(code));
 }
 
 static void take_head(CURL *curl, struct kvc_http_response *response)
@@ -93,37 +106,64 @@ static void take_head(CURL *curl, struct kvc_http_response *response)
              type == NULL ? "" : type);
 }
 
+static kvc_status check_base_url(const char *base_url, struct kvc_error *err)
+{
+    bool good = strncmp(base_url, "http://", 7) == 0 && base_url[7] != '\0';
+    for (const char *c = base_url; good && *c != '\0'; c++)
+        good = *c > ' ' && *c < 0x7f;
+    if (good)
+        return KVC_OK;
+    struct kvc_buffer shown = {0};
+    kvc_text_escape((struct kvc_str){base_url, strnlen(base_url, 120)}, &shown);
+    kvc_fail(err, KVC_EUSAGE, "\"%s\" is no HTTP address", kvc_buffer_text(&shown));
+    kvc_error_set_expected(err, "http://HOST:PORT");
+    kvc_buffer_clear(&shown);
+    return KVC_EUSAGE;
+}
+
+static kvc_status open_exchange(struct exchange *exchange, const char *base_url, const char *path,
+                                struct kvc_error *err)
+{
+    pthread_once(&library_once, start_library);
+    *exchange = (struct exchange){.curl = curl_easy_init()};
+    if (exchange->curl == NULL)
+        return kvc_fail(err, KVC_ESYSTEM, "libcurl does not start");
+    size_t kept = strlen(base_url);
+    if (base_url[kept - 1] == '/')
+        kept--;
+    exchange->url = kvc_format("%.*s%s", (int)kept, base_url, path);
+    exchange->headers = curl_slist_append(NULL, "Content-Type: application/json");
+    exchange->headers = curl_slist_append(exchange->headers, "Expect:");
+    return KVC_OK;
+}
+
+static void close_exchange(struct exchange *exchange)
+{
+    curl_easy_cleanup(exchange->curl);
+    curl_slist_free_all(exchange->headers);
+    free(exchange->url);
+}
+
 kvc_status kvc_http_request(const char *method, const char *base_url, const char *path,
                             const char *body, int64_t timeout_ms,
                             struct kvc_http_response *response, struct kvc_error *err)
 {
     *response = (struct kvc_http_response){0};
-    if (strncmp(base_url, "http://", 7) != 0 || base_url[7] == '\0')
-        return kvc_fail(err, KVC_EUSAGE,
-                        "\"%.120s\" is no HTTP address: accepted is http://HOST:PORT", base_url);
-    pthread_once(&library_once, start_library);
-    CURL *curl = curl_easy_init();
-    if (curl == NULL)
-        return kvc_fail(err, KVC_ESYSTEM, "libcurl does not start");
-
-    const size_t base_size = strlen(base_url);
-    const int kept = (int)(base_url[base_size - 1] == '/' ? base_size - 1 : base_size);
-    char *url = kvc_format("%.*s%s", kept, base_url, path);
-    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/json");
-    headers = curl_slist_append(headers, "Expect:");
-    set_options(curl, method, url, body, headers, timeout_ms, &response->body);
+    struct exchange exchange;
+    KVC_GUARD(check_base_url(base_url, err));
+    KVC_GUARD(open_exchange(&exchange, base_url, path, err));
+    set_options(&exchange, timeout_ms, &response->body);
+    set_method(&exchange, method, body);
 
     kvc_status status = KVC_OK;
-    const CURLcode code = curl_easy_perform(curl);
+    const CURLcode code = curl_easy_perform(exchange.curl);
     if (code == CURLE_OK)
-        take_head(curl, response);
+        take_head(exchange.curl, response);
     else
-        status = describe_failure(curl, code, method, url, err);
+        status = describe_failure(&exchange, code, method, err);
     if (status != KVC_OK)
         kvc_http_response_clear(response);
-    curl_slist_free_all(headers);
-    curl_easy_cleanup(curl);
-    free(url);
+    close_exchange(&exchange);
     return status;
 }
 

@@ -19,12 +19,15 @@ enum {
 };
 
 struct kvc_server {
-    void *context; /* its own: closing it waits until an ipc path is removed */
+    void
+        *context; /* its own: closing it waits until what was sent is out and the address is free */
     void *socket;
     int socket_fd;
     int wake_fd;
     unsigned served;
     char url[256];
+    struct kvc_url address;
+    ino_t ipc_inode; /* of the path that this server made; 0: none */
 };
 
 /* libzmq unlinks whatever is at an ipc path before it binds: a live server's, or a user's file. */
@@ -40,7 +43,7 @@ static kvc_status check_path_is_free(const char *path, struct kvc_error *err)
     return KVC_OK;
 }
 
-static bool open_router(struct kvc_server *server, const struct kvc_url *url)
+static bool open_router(struct kvc_server *server)
 {
     server->context = zmq_ctx_new();
     if (server->context == NULL)
@@ -52,28 +55,46 @@ static bool open_router(struct kvc_server *server, const struct kvc_url *url)
     kvc_socket_set_int(server->socket, ZMQ_LINGER, LINGER_MS);
     kvc_socket_set_int(server->socket, ZMQ_SNDHWM, 0);
     kvc_socket_set_int(server->socket, ZMQ_RCVHWM, 0);
-    kvc_socket_set_int(server->socket, ZMQ_IPV6, url->is_ipv6 ? 1 : 0);
+    kvc_socket_set_int(server->socket, ZMQ_IPV6, server->address.is_ipv6 ? 1 : 0);
     zmq_setsockopt(server->socket, ZMQ_MAXMSGSIZE, &max_frame, sizeof(max_frame));
     return true;
+}
+
+/* libzmq leaves the path behind. It is removed unless somebody else has put something there. */
+static void remove_ipc_path(const struct kvc_server *server)
+{
+    struct stat status;
+    const char *path = server->address.path;
+    if (server->ipc_inode != 0 && lstat(path, &status) == 0 && status.st_ino == server->ipc_inode)
+        unlink(path);
+}
+
+static void remember_ipc_path(struct kvc_server *server)
+{
+    struct stat status;
+    if (server->address.is_ipc && lstat(server->address.path, &status) == 0)
+        server->ipc_inode = status.st_ino;
 }
 
 kvc_status kvc_server_open(const char *text, struct kvc_server **server, struct kvc_error *err)
 {
     *server = NULL;
-    struct kvc_url url;
-    KVC_GUARD(kvc_url_parse(text, KVC_URL_BIND, &url, err));
-    if (url.is_ipc)
-        KVC_GUARD(check_path_is_free(url.path, err));
+    struct kvc_url address;
+    KVC_GUARD(kvc_url_parse(text, KVC_URL_BIND, &address, err));
+    if (address.is_ipc)
+        KVC_GUARD(check_path_is_free(address.path, err));
 
     struct kvc_server *opened = kvc_alloc_zero(1, sizeof(*opened));
     opened->wake_fd = -1;
+    opened->address = address;
     size_t url_size = sizeof(opened->url);
-    if (!open_router(opened, &url) || zmq_bind(opened->socket, text) != 0 ||
+    if (!open_router(opened) || zmq_bind(opened->socket, text) != 0 ||
         zmq_getsockopt(opened->socket, ZMQ_LAST_ENDPOINT, opened->url, &url_size) != 0) {
         const int code = zmq_errno();
         kvc_server_close(opened);
         return kvc_fail(err, KVC_ESYSTEM, "cannot listen on %s: %s", text, zmq_strerror(code));
     }
+    remember_ipc_path(opened);
     opened->socket_fd = kvc_socket_fd(opened->socket);
     *server = opened;
     return KVC_OK;
@@ -87,6 +108,7 @@ void kvc_server_close(struct kvc_server *server)
         zmq_close(server->socket);
     while (server->context != NULL && zmq_ctx_term(server->context) != 0 && zmq_errno() == EINTR) {
     }
+    remove_ipc_path(server);
     free(server);
 }
 
