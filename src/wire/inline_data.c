@@ -30,13 +30,10 @@ static bool tensor_size(struct kvc_ints shape, size_t item_size, size_t *size)
 
 /* ---- writing ---- */
 
+enum form { FORM_NUMPY, FORM_TORCH };
+
 typedef void tensor_writer(struct kvc_pickle_writer *writer, const struct kvc_dtype *dtype,
                            const struct kvc_inline_tensor *tensor, size_t position);
-
-static void write_dtype(struct kvc_pickle_writer *writer, const struct kvc_dtype *dtype)
-{
-    kvc_pickle_global(writer, KVC_STR("torch"), kvc_str_of(dtype->name));
-}
 
 static void call_with(struct kvc_pickle_writer *writer, size_t argument_count)
 {
@@ -45,14 +42,12 @@ static void call_with(struct kvc_pickle_writer *writer, size_t argument_count)
     kvc_pickle_memoize(writer);
 }
 
-/* Tensor.view(from_numpy(array(reshape(frombuffer(bytes, type), shape))), dtype); array makes the
- * copy that from_numpy may write to. */
+/* from_numpy(array(reshape(frombuffer(bytes, type), shape))); array makes the copy that from_numpy
+ * may write to. */
 static void write_numpy(struct kvc_pickle_writer *writer, const struct kvc_dtype *dtype,
                         const struct kvc_inline_tensor *tensor, size_t position)
 {
     (void)position;
-    if (dtype->numpy_view)
-        kvc_pickle_global(writer, KVC_STR("torch"), KVC_STR("Tensor.view"));
     kvc_pickle_global(writer, KVC_STR("torch"), KVC_STR("from_numpy"));
     kvc_pickle_global(writer, KVC_STR("numpy"), KVC_STR("array"));
     kvc_pickle_global(writer, KVC_STR("numpy"), KVC_STR("reshape"));
@@ -64,10 +59,6 @@ static void write_numpy(struct kvc_pickle_writer *writer, const struct kvc_dtype
     call_with(writer, 2);
     call_with(writer, 1);
     call_with(writer, 1);
-    if (dtype->numpy_view) {
-        write_dtype(writer, dtype);
-        call_with(writer, 2);
-    }
 }
 
 static void write_row_major_strides(struct kvc_pickle_writer *writer, struct kvc_ints shape)
@@ -91,7 +82,7 @@ static void write_storage(struct kvc_pickle_writer *writer, const struct kvc_dty
     snprintf(position_text, sizeof(position_text), "%zu", position);
     const struct kvc_torch_storage storage = {
         .key = tensor->storage_key.size > 0 ? tensor->storage_key : kvc_str_of(position_text),
-        .dtype = dtype->torch_storage != NULL ? dtype : NULL,
+        .dtype = dtype,
         .data = tensor->data,
     };
     struct kvc_buffer head = {0};
@@ -102,14 +93,11 @@ static void write_storage(struct kvc_pickle_writer *writer, const struct kvc_dty
     call_with(writer, 1);
 }
 
-/* _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks), or _v3 with the dtype
- * as a further argument where there is no storage class of it. */
+/* _rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks) */
 static void write_torch(struct kvc_pickle_writer *writer, const struct kvc_dtype *dtype,
                         const struct kvc_inline_tensor *tensor, size_t position)
 {
-    const bool typed = dtype->torch_storage != NULL;
-    kvc_pickle_global(writer, KVC_STR("torch._utils"),
-                      typed ? KVC_STR("_rebuild_tensor_v2") : KVC_STR("_rebuild_tensor_v3"));
+    kvc_pickle_global(writer, KVC_STR("torch._utils"), KVC_STR("_rebuild_tensor_v2"));
     kvc_pickle_opcode(writer, KVC_PICKLE_OP_MARK);
     write_storage(writer, dtype, tensor, position);
     kvc_pickle_int(writer, 0);
@@ -122,9 +110,32 @@ static void write_torch(struct kvc_pickle_writer *writer, const struct kvc_dtype
     kvc_pickle_opcode(writer, KVC_PICKLE_OP_EMPTY_TUPLE);
     kvc_pickle_opcode(writer, KVC_PICKLE_OP_REDUCE);
     kvc_pickle_memoize(writer);
-    if (!typed)
-        write_dtype(writer, dtype);
-    call_with(writer, typed ? 6 : 7);
+    call_with(writer, 6);
+}
+
+/* The integer of the same size, for what numpy or a torch file cannot hold. */
+static const struct kvc_dtype *carrier(const struct kvc_dtype *dtype)
+{
+    static const char *const names[] = {[1] = "uint8", [2] = "int16", [4] = "int32", [8] = "int64"};
+    return kvc_dtype_find(kvc_str_of(names[dtype->size]));
+}
+
+/* Tensor.view(tensor, dtype) where a tensor of that dtype cannot be written. (Torch pickles some
+ * that it cannot load itself, float8 for one.) */
+static void write_tensor(struct kvc_pickle_writer *writer, enum form form,
+                         const struct kvc_inline_tensor *tensor, size_t position)
+{
+    const struct kvc_dtype *dtype = kvc_dtype_find(tensor->dtype);
+    const bool direct = form == FORM_NUMPY ? !dtype->numpy_view : dtype->torch_storage != NULL;
+    tensor_writer *const write = form == FORM_NUMPY ? write_numpy : write_torch;
+    if (direct) {
+        write(writer, dtype, tensor, position);
+        return;
+    }
+    kvc_pickle_global(writer, KVC_STR("torch"), KVC_STR("Tensor.view"));
+    write(writer, carrier(dtype), tensor, position);
+    kvc_pickle_global(writer, KVC_STR("torch"), kvc_str_of(dtype->name));
+    call_with(writer, 2);
 }
 
 static kvc_status check_tensor(const struct kvc_inline_tensor *tensor, size_t position,
@@ -142,7 +153,7 @@ static kvc_status check_tensor(const struct kvc_inline_tensor *tensor, size_t po
     return KVC_OK;
 }
 
-static void write_list(const struct kvc_inline_tensor *tensors, size_t count, tensor_writer *write,
+static void write_list(const struct kvc_inline_tensor *tensors, size_t count, enum form form,
                        struct kvc_buffer *out)
 {
     struct kvc_pickle_writer writer;
@@ -152,7 +163,7 @@ static void write_list(const struct kvc_inline_tensor *tensors, size_t count, te
     for (size_t i = 0; i < count; i++) {
         if (count > 1 && i % LIST_RUN == 0)
             kvc_pickle_opcode(&writer, KVC_PICKLE_OP_MARK);
-        write(&writer, kvc_dtype_find(tensors[i].dtype), &tensors[i], i);
+        write_tensor(&writer, form, &tensors[i], i);
         if (count == 1)
             kvc_pickle_opcode(&writer, KVC_PICKLE_OP_APPEND);
         else if (i % LIST_RUN == LIST_RUN - 1 || i + 1 == count)
@@ -161,8 +172,8 @@ static void write_list(const struct kvc_inline_tensor *tensors, size_t count, te
     kvc_pickle_end(&writer);
 }
 
-static kvc_status encode(const struct kvc_inline_tensor *tensors, size_t count,
-                         tensor_writer *write, struct kvc_buffer *out, struct kvc_error *err)
+static kvc_status encode(const struct kvc_inline_tensor *tensors, size_t count, enum form form,
+                         struct kvc_buffer *out, struct kvc_error *err)
 {
     enum { OVERHEAD = 1024 }; /* more than a tensor needs beside its data */
     size_t size = OVERHEAD;
@@ -171,20 +182,20 @@ static kvc_status encode(const struct kvc_inline_tensor *tensors, size_t count,
         size += tensors[i].data.size + OVERHEAD;
     }
     kvc_buffer_reserve(out, size);
-    write_list(tensors, count, write, out);
+    write_list(tensors, count, form, out);
     return KVC_OK;
 }
 
 kvc_status kvc_inline_encode_numpy(const struct kvc_inline_tensor *tensors, size_t count,
                                    struct kvc_buffer *out, struct kvc_error *err)
 {
-    return encode(tensors, count, write_numpy, out, err);
+    return encode(tensors, count, FORM_NUMPY, out, err);
 }
 
 kvc_status kvc_inline_encode_torch(const struct kvc_inline_tensor *tensors, size_t count,
                                    struct kvc_buffer *out, struct kvc_error *err)
 {
-    return encode(tensors, count, write_torch, out, err);
+    return encode(tensors, count, FORM_TORCH, out, err);
 }
 
 /* ---- reading ---- */
@@ -355,31 +366,18 @@ static kvc_status read_array(struct reader *reader, const struct kvc_pickle *nod
 static kvc_status read_numpy(struct reader *reader, const struct kvc_pickle *node,
                              struct kvc_inline_tensor *tensor)
 {
-    const struct kvc_dtype *viewed = NULL;
     const struct kvc_dtype *dtype = NULL;
-    const struct kvc_pickle *args = kvc_pickle_call_args(node, "torch", "Tensor.view");
-    if (args != NULL) {
-        viewed = args->list.count == 2 ? read_dtype(args->list.items[1]) : NULL;
-        if (viewed == NULL)
-            return refuse(reader, "a view as a dtype that is not known");
-        node = args->list.items[0];
-    }
-    node = unwrap(node, "torch", "from_numpy");
-    if (node == NULL)
-        return refuse(reader, "neither a pickled tensor nor torch.from_numpy");
+    size_t size;
     const struct kvc_pickle *copied = unwrap(node, "numpy", "array");
     KVC_GUARD(read_array(reader, copied != NULL ? copied : node, tensor, &dtype));
-    if (viewed != NULL && viewed->size != dtype->size)
-        return refuse(reader, "a view as a dtype of another size");
-    size_t size;
     if (!tensor_size(tensor->shape, dtype->size, &size) || size != tensor->data.size)
         return refuse(reader, "its bytes do not fill its shape");
-    tensor->dtype = kvc_str_of((viewed != NULL ? viewed : dtype)->name);
+    tensor->dtype = kvc_str_of(dtype->name);
     return KVC_OK;
 }
 
-static kvc_status read_tensor(struct reader *reader, const struct kvc_pickle *node,
-                              struct kvc_inline_tensor *tensor)
+static kvc_status read_base(struct reader *reader, const struct kvc_pickle *node,
+                            struct kvc_inline_tensor *tensor)
 {
     const struct kvc_pickle *args =
         kvc_pickle_call_args(node, "torch._utils", "_rebuild_tensor_v2");
@@ -388,7 +386,26 @@ static kvc_status read_tensor(struct reader *reader, const struct kvc_pickle *no
     args = kvc_pickle_call_args(node, "torch._utils", "_rebuild_tensor_v3");
     if (args != NULL)
         return read_torch(reader, args, true, tensor);
+    node = unwrap(node, "torch", "from_numpy");
+    if (node == NULL)
+        return refuse(reader, "neither a pickled tensor nor torch.from_numpy");
     return read_numpy(reader, node, tensor);
+}
+
+static kvc_status read_tensor(struct reader *reader, const struct kvc_pickle *node,
+                              struct kvc_inline_tensor *tensor)
+{
+    const struct kvc_pickle *view = kvc_pickle_call_args(node, "torch", "Tensor.view");
+    if (view == NULL)
+        return read_base(reader, node, tensor);
+    const struct kvc_dtype *dtype = view->list.count == 2 ? read_dtype(view->list.items[1]) : NULL;
+    if (dtype == NULL)
+        return refuse(reader, "a view as a dtype that is not known");
+    KVC_GUARD(read_base(reader, view->list.items[0], tensor));
+    if (kvc_dtype_find(tensor->dtype)->size != dtype->size)
+        return refuse(reader, "a view as a dtype of another size");
+    tensor->dtype = kvc_str_of(dtype->name);
+    return KVC_OK;
 }
 
 kvc_status kvc_inline_decode(struct kvc_bytes data, struct kvc_arena *arena,

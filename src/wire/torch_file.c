@@ -85,11 +85,9 @@ static void put_preamble(struct kvc_buffer *out)
 static void put_storage(const struct kvc_torch_storage *storage, int64_t count,
                         struct kvc_buffer *out)
 {
-    const bool typed = storage->dtype != NULL;
     kvc_buffer_append_text(out, "\x80\x02(");
     put_remembered(out, KVC_STR("storage"), 0);
-    kvc_buffer_printf(out, "c%s\n%s\nq\x01", typed ? "torch" : untyped_module,
-                      typed ? storage->dtype->torch_storage : untyped_class);
+    kvc_buffer_printf(out, "ctorch\n%s\nq\x01", storage->dtype->torch_storage);
     put_remembered(out, storage->key, 2);
     put_remembered(out, KVC_STR("cpu"), 3);
     kvc_pickle_append_int(out, count);
@@ -104,14 +102,9 @@ static void put_keys(struct kvc_str key, struct kvc_buffer *out)
     kvc_buffer_append_text(out, "a.");
 }
 
-static size_t item_size(const struct kvc_dtype *dtype)
-{
-    return dtype != NULL ? dtype->size : 1;
-}
-
 void kvc_torch_file_head(const struct kvc_torch_storage *storage, struct kvc_buffer *out)
 {
-    const size_t count = storage->data.size / item_size(storage->dtype);
+    const size_t count = storage->data.size / storage->dtype->size;
     put_preamble(out);
     put_storage(storage, (int64_t)count, out);
     put_keys(storage->key, out);
@@ -213,7 +206,7 @@ static kvc_status read_data(struct reader *reader, int64_t count, struct kvc_tor
     for (size_t i = 0; i < COUNT_SIZE; i++)
         written |= (uint64_t)reader->file.data[reader->position + i] << 8 * i;
     const size_t size = left - COUNT_SIZE;
-    const size_t item = item_size(storage->dtype);
+    const size_t item = storage->dtype != NULL ? storage->dtype->size : 1;
     if (count < 0 || (uint64_t)count != written || size % item != 0 || written != size / item)
         return refuse(reader, "the element count does not fit the bytes");
     storage->data = (struct kvc_bytes){reader->file.data + reader->position + COUNT_SIZE, size};

@@ -8,11 +8,11 @@
 
 struct kvc_torch_storage {
     struct kvc_str key;            /* names the storage inside the file */
-    const struct kvc_dtype *dtype; /* NULL: untyped, counted in bytes */
+    const struct kvc_dtype *dtype; /* NULL: untyped, counted in bytes; only when read */
     struct kvc_bytes data;
 };
 
-/* Appends the file up to where the data begin (which end the file). */
+/* Appends the file up to where the data begin (which end the file). The dtype has a storage class. */
 void kvc_torch_file_head(const struct kvc_torch_storage *storage, struct kvc_buffer *out);
 /* Reads a file. Data and key are views. KVC_EFORMAT when it is none, holds another number of
  * storages than one, or says another size than its data have. */
