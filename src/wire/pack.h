@@ -32,7 +32,8 @@ kvc_status kvc_msgpack_read(struct kvc_bytes bytes, msgpack_zone *zone, msgpack_
 kvc_status kvc_msgpack_validate(struct kvc_bytes bytes, struct kvc_error *err);
 
 /* Appends a value as text: {"model_name": "m", "token_ids": [1, 2, … 510 more]}; bytes as
- * bin(16) 00ff…; not well-formed bytes as malformed(…). Lists are cut after max_items. */
+ * bin(16) 00ff…, with the shapes where they are pickled tensors; a tensor handle as what it says;
+ * not well-formed bytes as malformed(…). Lists are cut after max_items, all of it after 16 KiB. */
 void kvc_msgpack_describe(struct kvc_bytes bytes, size_t max_items, struct kvc_buffer *out);
 /* "int", "str", "bin", "array", "map", "nil", "bool", "float", "ext". */
 const char *kvc_msgpack_type_name(msgpack_object_type type);

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 
 #include "src/wire/handle.h"
+#include "src/wire/inline_data.h"
 #include "src/wire/pack.h"
 
 enum {
@@ -26,15 +27,6 @@ static void print_hex(struct kvc_buffer *out, struct kvc_bytes bytes, size_t sho
         kvc_buffer_append_text(out, "…");
 }
 
-static void print_bin(struct kvc_buffer *out, struct kvc_bytes bytes)
-{
-    kvc_buffer_printf(out, "bin(%zu)", bytes.size);
-    if (bytes.size > 0) {
-        kvc_buffer_append_byte(out, ' ');
-        print_hex(out, bytes, SHOWN_BYTES);
-    }
-}
-
 static void print_str(struct kvc_buffer *out, struct kvc_str text)
 {
     struct kvc_str shown = text;
@@ -58,6 +50,35 @@ static void print_ints(struct kvc_buffer *out, struct kvc_ints ints, size_t max_
     if (ints.count > max_items)
         kvc_buffer_printf(out, "%s… %zu more", max_items > 0 ? ", " : "", ints.count - max_items);
     kvc_buffer_append_byte(out, ']');
+}
+
+/* The inline payload: how many tensors, and what the first is like. */
+static bool print_as_tensors(const struct printer *printer, struct kvc_bytes bytes)
+{
+    struct kvc_arena arena = {0};
+    struct kvc_inline_tensor *tensors = NULL;
+    size_t count = 0;
+    const bool read = kvc_inline_decode(bytes, &arena, &tensors, &count, NULL) == KVC_OK;
+    if (read)
+        kvc_buffer_printf(printer->out, "bin(%zu) of %zu tensor%s", bytes.size, count,
+                          count == 1 ? "" : "s");
+    if (read && count > 0) {
+        kvc_buffer_printf(printer->out, ", " KVC_STR_FMT " ", KVC_STR_ARG(tensors[0].dtype));
+        print_ints(printer->out, tensors[0].shape, printer->max_items);
+    }
+    kvc_arena_clear(&arena);
+    return read;
+}
+
+static void print_bin(const struct printer *printer, struct kvc_bytes bytes)
+{
+    if (print_as_tensors(printer, bytes))
+        return;
+    kvc_buffer_printf(printer->out, "bin(%zu)", bytes.size);
+    if (bytes.size > 0) {
+        kvc_buffer_append_byte(printer->out, ' ');
+        print_hex(printer->out, bytes, SHOWN_BYTES);
+    }
 }
 
 static void print_handle(const struct printer *printer, const struct kvc_tensor_handle *handle)
@@ -100,10 +121,10 @@ static void print_ext(const struct printer *printer, const msgpack_object_ext *e
     print_hex(printer->out, body, SHOWN_BYTES);
 }
 
-/* Begins the number-th of count items. False when no more are to be shown. */
-static bool begin_item(const struct printer *printer, size_t number, size_t count)
+/* Begins the number-th of count items, at most max_items. False when no more are to be shown. */
+static bool begin_item(const struct printer *printer, size_t number, size_t count, size_t max_items)
 {
-    const bool full = number >= printer->max_items || printer->out->size >= printer->end;
+    const bool full = number >= max_items || printer->out->size >= printer->end;
     if (number > 0)
         kvc_buffer_append_text(printer->out, ", ");
     if (full)
@@ -114,7 +135,8 @@ static bool begin_item(const struct printer *printer, size_t number, size_t coun
 static void print_array(const struct printer *printer, const msgpack_object_array *array)
 {
     kvc_buffer_append_byte(printer->out, '[');
-    for (size_t i = 0; i < array->size && begin_item(printer, i, array->size); i++)
+    for (size_t i = 0; i < array->size && begin_item(printer, i, array->size, printer->max_items);
+         i++)
         print_value(printer, &array->ptr[i]);
     kvc_buffer_append_byte(printer->out, ']');
 }
@@ -122,7 +144,7 @@ static void print_array(const struct printer *printer, const msgpack_object_arra
 static void print_map(const struct printer *printer, const msgpack_object_map *map)
 {
     kvc_buffer_append_byte(printer->out, '{');
-    for (size_t i = 0; i < map->size && begin_item(printer, i, map->size); i++) {
+    for (size_t i = 0; i < map->size && begin_item(printer, i, map->size, map->size); i++) {
         print_value(printer, &map->ptr[i].key);
         kvc_buffer_append_text(printer->out, ": ");
         print_value(printer, &map->ptr[i].val);
