@@ -176,7 +176,7 @@ static void print_value(const struct printer *printer, const msgpack_object *obj
         print_str(out, (struct kvc_str){object->via.str.ptr, object->via.str.size});
         break;
     case MSGPACK_OBJECT_BIN:
-        print_bin(out,
+        print_bin(printer,
                   (struct kvc_bytes){(const uint8_t *)object->via.bin.ptr, object->via.bin.size});
         break;
     case MSGPACK_OBJECT_ARRAY:
