@@ -14,7 +14,7 @@ enum {
 
 struct kvc_command {
     const char *name;
-    const char *summary; /* one line for `kvconform --help` */
+    const char *summary;               /* one line for `kvconform --help` */
     int (*run)(int argc, char **argv); /* argv[0] is the command's name; returns the exit status */
 };
 

@@ -1,1 +1,70 @@
-int main(void) { return 0; }
+/* The program: finds the command and runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "src/cli/cli.h"
+#include "src/run/nearest.h"
+#include "tests/mock_server/mock.h"
+
+static const struct kvc_command *const commands[] = {
+    &kvc_command_run,
+    &kvc_command_list,
+};
+
+static int print_version(void)
+{
+    printf("kvconform %s\n", KVC_VERSION);
+    return KVC_EXIT_OK;
+}
+
+static int print_help(void)
+{
+    printf("usage: kvconform COMMAND [OPTION…]\n\n"
+           "Finds out whether an LMCache multiprocess server does what the protocol says, whether\n"
+           "every byte of KV cache arrives where it belongs, and how fast.\n\n");
+    for (size_t i = 0; i < KVC_COUNT_OF(commands); i++)
+        printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    printf(
+        "\n  --version  the program's version\n"
+        "\n`kvconform COMMAND --help` describes a command. `kvconform run` without a target tests\n"
+        "the bundled mock server.\n");
+    return KVC_EXIT_OK;
+}
+
+static const struct kvc_command *find_command(const char *name)
+{
+    for (size_t i = 0; i < KVC_COUNT_OF(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[KVC_COUNT_OF(commands)];
+    for (size_t i = 0; i < KVC_COUNT_OF(commands); i++)
+        names[i] = commands[i]->name;
+    struct kvc_buffer nearest = {0};
+    kvc_nearest_append(name, names, KVC_COUNT_OF(names), &nearest);
+    fprintf(stderr, "kvconform: there is no command '%s'%s%s; --help shows all\n", name,
+            nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
+    kvc_buffer_clear(&nearest);
+    return KVC_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help();
+        return KVC_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version();
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_help();
+    const struct kvc_command *command = find_command(argv[1]);
+    if (command == NULL)
+        return unknown_command(argv[1]);
+    kvc_target_set_mock(kvc_mock_run);
+    return command->run(argc - 1, argv + 1);
+}

@@ -102,7 +102,10 @@ static kvc_status set_choice(const struct kvc_option *option, const char *text, 
             kvc_buffer_clear(&accepted);
             return KVC_OK;
         }
-        kvc_buffer_printf(&accepted, "%s%s", i == 0 ? "" : option->choices[i + 1] ? ", " : " or ",
+        kvc_buffer_printf(&accepted, "%s%s",
+                          i == 0                   ? ""
+                          : option->choices[i + 1] ? ", "
+                                                   : " or ",
                           option->choices[i]);
     }
     refuse(text, kvc_buffer_text(&accepted), err);
@@ -225,11 +228,11 @@ static struct tables make_tables(const struct kvc_command_line *line)
     for (size_t i = 0; i < line->group_count; i++) {
         for (size_t j = 0; j < line->groups[i].count; j++) {
             const struct kvc_option *option = &line->groups[i].options[j];
-            const int has_argument = option->kind == KVC_OPTION_FLAG ? no_argument
-                                                                     : required_argument;
+            const int has_argument =
+                option->kind == KVC_OPTION_FLAG ? no_argument : required_argument;
             tables.names[tables.count] = option->name;
-            tables.long_options[tables.count] = (struct option){
-                option->name, has_argument, NULL, FIRST_VALUE + (int)tables.count};
+            tables.long_options[tables.count] =
+                (struct option){option->name, has_argument, NULL, FIRST_VALUE + (int)tables.count};
             if (option->letter != 0)
                 kvc_buffer_printf(&letters, "%c%s", option->letter,
                                   has_argument == no_argument ? "" : ":");

@@ -19,9 +19,9 @@ struct kvc_option {
     const char *name; /* without dashes */
     char letter;      /* 0: none */
     enum kvc_option_kind kind;
-    size_t offset;        /* of the value in the group's values */
-    const char *argument; /* how the help calls it: "FILE"; NULL for a flag */
-    const char *help;     /* one sentence; the help breaks it into lines */
+    size_t offset;              /* of the value in the group's values */
+    const char *argument;       /* how the help calls it: "FILE"; NULL for a flag */
+    const char *help;           /* one sentence; the help breaks it into lines */
     const char *const *choices; /* NULL-terminated; KVC_OPTION_CHOICE only */
     int64_t minimum;            /* KVC_OPTION_NUMBER, KVC_OPTION_BYTES */
 };

@@ -11,24 +11,49 @@
 #define FLAG(member) offsetof(struct kvc_target_flags, member)
 
 const struct kvc_option kvc_target_flag_table[] = {
-    {.name = "rpc-url", .kind = KVC_OPTION_TEXT, .offset = FLAG(rpc_url), .argument = "URL",
+    {.name = "rpc-url",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(rpc_url),
+     .argument = "URL",
      .help = "a running server: tcp://HOST:PORT or ipc://PATH"},
-    {.name = "url", .kind = KVC_OPTION_TEXT, .offset = FLAG(url), .argument = "URL",
+    {.name = "url",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(url),
+     .argument = "URL",
      .help = "its HTTP address: http://HOST:PORT; without it, what needs HTTP is skipped"},
-    {.name = "launch", .kind = KVC_OPTION_TEXT, .offset = FLAG(launch), .argument = "CMD",
+    {.name = "launch",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(launch),
+     .argument = "CMD",
      .help = "start the server with this shell command and stop it at the end; {rpc_port} and "
              "{http_port} in it become free ports"},
-    {.name = "launch-log", .kind = KVC_OPTION_TEXT, .offset = FLAG(launch_log), .argument = "FILE",
+    {.name = "launch-log",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(launch_log),
+     .argument = "FILE",
      .help = "where the output of a launched server goes (default: a temporary file, whose end is "
              "shown when the server does not start)"},
-    {.name = "dialect", .kind = KVC_OPTION_TEXT, .offset = FLAG(dialect), .argument = "RELEASE",
-     .help = "what the server speaks, by any release that speaks it, such as 0.5.1; auto (default): "
-             "find out without changing the server's state; for the mock: what it is to speak"},
-    {.name = "timeout", .kind = KVC_OPTION_SECONDS, .offset = FLAG(timeout_ms),
-     .argument = "SECONDS", .help = "how long a call may take (default 5)"},
-    {.name = "start-timeout", .kind = KVC_OPTION_SECONDS, .offset = FLAG(start_timeout_ms),
-     .argument = "SECONDS", .help = "how long a launched server may take to start (default 90)"},
-    {.name = "defect", .kind = KVC_OPTION_TEXTS, .offset = FLAG(defects), .argument = "NAME",
+    {.name = "dialect",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(dialect),
+     .argument = "RELEASE",
+     .help =
+         "what the server speaks, by any release that speaks it, such as 0.5.1; auto (default): "
+         "find out without changing the server's state; for the mock: what it is to speak"},
+    {.name = "timeout",
+     .kind = KVC_OPTION_SECONDS,
+     .offset = FLAG(timeout_ms),
+     .argument = "SECONDS",
+     .help = "how long a call may take (default 5)"},
+    {.name = "start-timeout",
+     .kind = KVC_OPTION_SECONDS,
+     .offset = FLAG(start_timeout_ms),
+     .argument = "SECONDS",
+     .help = "how long a launched server may take to start (default 90)"},
+    {.name = "defect",
+     .kind = KVC_OPTION_TEXTS,
+     .offset = FLAG(defects),
+     .argument = "NAME",
      .help = "start the bundled mock server with a defect; may be given several times; `kvconform "
              "mock --list-defects` shows them"},
 };
@@ -43,8 +68,9 @@ kvc_status kvc_dialect_flag_resolve(const char *text, const struct kvc_dialect *
     *dialect = kvc_dialect_find(kvc_str_of(text));
     if (*dialect != NULL)
         return KVC_OK;
-    kvc_fail(err, KVC_EUSAGE, "no dialect is known for '%s': give auto or a release that `kvconform "
-                              "list --dialects` shows",
+    kvc_fail(err, KVC_EUSAGE,
+             "no dialect is known for '%s': give auto or a release that `kvconform "
+             "list --dialects` shows",
              text);
     kvc_error_set_where(err, "--dialect");
     return KVC_EUSAGE;
@@ -65,8 +91,9 @@ static kvc_status unknown_defect(const char *name, struct kvc_error *err)
         names[i] = kvc_mock_defects[i].name;
     struct kvc_buffer nearest = {0};
     kvc_nearest_append(name, names, kvc_mock_defect_count, &nearest);
-    kvc_fail(err, KVC_EUSAGE, "the mock has no defect '%s'%s%s; `kvconform mock --list-defects` shows "
-                              "all",
+    kvc_fail(err, KVC_EUSAGE,
+             "the mock has no defect '%s'%s%s; `kvconform mock --list-defects` shows "
+             "all",
              name, nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
     kvc_error_set_where(err, "--defect");
     kvc_buffer_clear(&nearest);
@@ -84,8 +111,8 @@ kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
         .launch_log = flags->launch_log,
         .defects = flags->defects.items,
         .connect_timeout_ms = KVC_DEFAULT_CONNECT_TIMEOUT_MS,
-        .start_timeout_ms = flags->start_timeout_ms != 0 ? flags->start_timeout_ms
-                                                         : KVC_DEFAULT_START_TIMEOUT_MS,
+        .start_timeout_ms =
+            flags->start_timeout_ms != 0 ? flags->start_timeout_ms : KVC_DEFAULT_START_TIMEOUT_MS,
         .timeout_ms = flags->timeout_ms != 0 ? flags->timeout_ms : KVC_DEFAULT_TIMEOUT_MS,
     };
     for (size_t i = 0; i < flags->defects.count; i++)

@@ -1,0 +1,164 @@
+/* `kvconform list`. */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/cli/cli.h"
+#include "src/run/registry.h"
+#include "src/run/select.h"
+
+struct list_flags {
+    struct kvc_texts select;
+    bool clauses, dialects, families, instances;
+};
+
+#define FLAG(member) offsetof(struct list_flags, member)
+
+static const struct kvc_option list_table[] = {
+    {.name = "select",
+     .kind = KVC_OPTION_TEXTS,
+     .offset = FLAG(select),
+     .argument = "PATTERN",
+     .help = "only these, as in `kvconform run`"},
+    {.name = "instances",
+     .kind = KVC_OPTION_FLAG,
+     .offset = FLAG(instances),
+     .help = "each value of each axis on a line of its own"},
+    {.name = "clauses",
+     .kind = KVC_OPTION_FLAG,
+     .offset = FLAG(clauses),
+     .help = "with the clause of each check in full, and its source"},
+    {.name = "families",
+     .kind = KVC_OPTION_FLAG,
+     .offset = FLAG(families),
+     .help = "the families and how many checks each has"},
+    {.name = "dialects",
+     .kind = KVC_OPTION_FLAG,
+     .offset = FLAG(dialects),
+     .help = "the dialects and the releases that speak them"},
+};
+
+static void print_dialects(void)
+{
+    for (size_t i = 0; i < kvc_dialect_count; i++) {
+        printf("%s ", kvc_dialects[i]->name);
+        for (const char *const *release = kvc_dialects[i]->releases; *release != NULL; release++)
+            printf(" %s", *release);
+        printf("\n");
+    }
+}
+
+static size_t count_instances(const struct kvc_registry *registry, const struct kvc_check *check)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < registry->instance_count; i++)
+        count += registry->instances[i].check == check;
+    return count;
+}
+
+static void print_families(const struct kvc_registry *registry)
+{
+    for (size_t i = 0; i < registry->check_count;) {
+        const struct kvc_str family = kvc_check_family(registry->checks[i]);
+        size_t checks = 0, instances = 0;
+        for (; i < registry->check_count &&
+               kvc_str_equal(kvc_check_family(registry->checks[i]), family);
+             i++) {
+            checks++;
+            instances += count_instances(registry, registry->checks[i]);
+        }
+        printf("%-16.*s %3zu checks, %zu instances\n", KVC_STR_ARG(family), checks, instances);
+    }
+}
+
+static void print_check(const struct kvc_registry *registry, const struct kvc_check *check,
+                        bool clauses)
+{
+    struct kvc_buffer dialects = {0};
+    kvc_check_dialects_append(check, &dialects);
+    printf("%-44s %-8s %3zu  %s\n", check->id, kvc_level_name(check->level),
+           count_instances(registry, check), kvc_buffer_text(&dialects));
+    if (clauses)
+        printf("    %s%s%s%s\n", check->clause, check->source != NULL ? " [" : "",
+               check->source != NULL ? check->source : "", check->source != NULL ? "]" : "");
+    kvc_buffer_clear(&dialects);
+}
+
+static void print_checks(const struct list_flags *flags, const struct kvc_registry *registry,
+                         const struct kvc_selection *selection)
+{
+    const struct kvc_check *last = NULL;
+    for (size_t i = 0; i < registry->check_count && !flags->instances; i++) {
+        for (size_t j = 0; j < selection->count; j++) {
+            if (selection->items[j]->check != registry->checks[i] || last == registry->checks[i])
+                continue;
+            last = registry->checks[i];
+            print_check(registry, last, flags->clauses);
+        }
+    }
+    for (size_t i = 0; i < selection->count && flags->instances; i++)
+        printf("%s\n", selection->items[i]->id);
+}
+
+static kvc_status list(const struct list_flags *flags, const struct kvc_registry *registry,
+                       struct kvc_error *err)
+{
+    struct kvc_selection_options options = {.level = KVC_LEVEL_OBSERVED};
+    struct kvc_selection selection = {0};
+    kvc_status status = KVC_OK;
+    for (size_t i = 0; i < flags->select.count && status == KVC_OK; i++)
+        status = kvc_patterns_add(&options.select, "--select", flags->select.items[i], err);
+    if (status == KVC_OK)
+        status = kvc_select(registry, &options, &selection, err);
+    if (status == KVC_OK)
+        print_checks(flags, registry, &selection);
+    kvc_selection_clear(&selection);
+    kvc_patterns_clear(&options.select);
+    return status;
+}
+
+static int list_parsed(const struct list_flags *flags)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    struct kvc_registry registry = {0};
+    kvc_status status = KVC_OK;
+    if (flags->dialects)
+        print_dialects();
+    else
+        status = kvc_registry_load(&registry, &err);
+    if (status == KVC_OK && flags->families)
+        print_families(&registry);
+    else if (status == KVC_OK && !flags->dialects)
+        status = list(flags, &registry, &err);
+    if (status != KVC_OK)
+        kvc_print_error(&err);
+    kvc_registry_clear(&registry);
+    return status == KVC_OK ? KVC_EXIT_OK : KVC_EXIT_USAGE;
+}
+
+static int command_list(int argc, char **argv)
+{
+    struct list_flags flags = {0};
+    const struct kvc_option_group groups[] = {
+        {"Options", list_table, KVC_COUNT_OF(list_table), &flags},
+    };
+    const struct kvc_command_line line = {
+        .usage = "kvconform list [OPTION…]",
+        .about = "One check a line: its id, level, number of instances, and dialects.",
+        .groups = groups,
+        .group_count = KVC_COUNT_OF(groups),
+    };
+    char **arguments = NULL;
+    size_t count = 0;
+    int exit_status = 0;
+    if (kvc_options_parse(&line, argc, argv, &arguments, &count, &exit_status))
+        exit_status = list_parsed(&flags);
+    kvc_texts_clear(&flags.select);
+    return exit_status;
+}
+
+const struct kvc_command kvc_command_list = {
+    .name = "list",
+    .summary = "the checks, one a line; families, dialects",
+    .run = command_list,
+};
