@@ -107,7 +107,7 @@
     X(BLOCKS_ROTATED, "blocks-rotated", "STORE reads the blocks of a chunk from the second one on", "B58") \
     X(LAYOUT_HINT_IGNORED, "layout-hint-ignored", "tensors are read as HND whatever the layout hint says", "B52") \
     X(KV_FIRST_ALWAYS, "kv-first-always", "tensors with K and V in the second axis are read as if it were the first", "B52") \
-    X(LAST_LAYER_LOST, "last-layer-lost", "RETRIEVE leaves out the last layer", "B53") \
+    X(LAST_LAYER_LOST, "last-layer-lost", "STORE leaves out the last layer", "B53") \
     X(OTHER_GEOMETRY_SERVED, "other-geometry-served", "chunks are served to a worker whose geometry has the same size", "B25") \
     /* store */                                                                                    \
     X(STORE_LOST, "store-lost", "STORE answers true and keeps nothing", "B36") \

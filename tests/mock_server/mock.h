@@ -6,23 +6,23 @@
 #include "src/wire/dialect.h"
 
 struct kvc_mock_options {
-    const char *bind;        /* "tcp://127.0.0.1:0", "ipc://…" */
-    const char *http;        /* "127.0.0.1:0"; NULL: no HTTP */
+    const char *bind; /* "tcp://127.0.0.1:0", "ipc://…" */
+    const char *http; /* "127.0.0.1:0"; NULL: no HTTP */
     const struct kvc_dialect *dialect;
-    const char *version;     /* what GET /version says; NULL: the dialect's newest release */
-    int64_t chunk_size;      /* tokens; 0: 256 */
-    int64_t pool_size;       /* bytes; 0: 1 GiB (only touched pages take memory) */
-    bool no_pool;            /* keep the cache in private memory and transfer inline */
-    const char *pool_name;   /* NULL: one of our own making that a later run can sweep */
-    int64_t read_ttl_ms;     /* 0: 300 s */
-    int64_t write_ttl_ms;    /* 0: 600 s */
-    int64_t session_ttl_ms;  /* 0: 600 s */
-    int64_t reap_ms;         /* 0: 120 s */
-    int64_t store_delay_ms;  /* STORE becomes visible this long after its reply; -1: at once; 0: 5 */
+    const char *version;    /* what GET /version says; NULL: the dialect's newest release */
+    int64_t chunk_size;     /* tokens; 0: 256 */
+    int64_t pool_size;      /* bytes; 0: 1 GiB (only touched pages take memory) */
+    bool no_pool;           /* keep the cache in private memory and transfer inline */
+    const char *pool_name;  /* NULL: one of our own making that a later run can sweep */
+    int64_t read_ttl_ms;    /* 0: 300 s */
+    int64_t write_ttl_ms;   /* 0: 600 s */
+    int64_t session_ttl_ms; /* 0: 600 s */
+    int64_t reap_ms;        /* 0: 120 s */
+    int64_t store_delay_ms; /* STORE becomes visible this long after its reply; -1: at once; 0: 5 */
     const char *const *defects; /* NULL-terminated; NULL: none */
-    bool strict;             /* report on stderr what a client does wrong */
-    int ready_fd;            /* writes "<rpc url>\n<http url or empty>\n" here when it answers; -1: none */
-    int stop_fd;             /* ends when this becomes readable or closes; -1: only by signals */
+    bool strict;                /* report on stderr what a client does wrong */
+    int ready_fd; /* writes "<rpc url>\n<http url or empty>\n" here when it answers; -1: none */
+    int stop_fd;  /* ends when this becomes readable or closes; -1: only by signals */
 };
 
 /* Runs until SIGINT, SIGTERM or stop_fd. Leaves nothing behind. KVC_EUSAGE for an unknown defect (names

@@ -172,10 +172,8 @@ int64_t mock_object_locks(struct mock_object *object, int64_t now_ms)
     return total;
 }
 
-void mock_store_lock(struct mock_store *store, struct mock_object *object,
-                     struct mock_holder *holder, int64_t count, int64_t now_ms)
+static void add_locks(struct mock_object *object, struct mock_holder *holder, int64_t count)
 {
-    mock_object_locks(object, now_ms); /* what has expired is not revived */
     struct mock_lock *lock = mock_object_lock_of(object, holder);
     if (lock == NULL) {
         lock = kvc_alloc_zero(1, sizeof(*lock));
@@ -186,6 +184,13 @@ void mock_store_lock(struct mock_store *store, struct mock_object *object,
     }
     lock->count += count;
     lock->step = count;
+}
+
+void mock_store_lock(struct mock_store *store, struct mock_object *object,
+                     struct mock_holder *holder, int64_t count, int64_t now_ms)
+{
+    mock_object_locks(object, now_ms); /* what has expired is not revived */
+    add_locks(object, holder, count);
     object->locks_end_ms =
         store->read_ttl_ms == INT64_MAX ? INT64_MAX : now_ms + store->read_ttl_ms;
 }
@@ -201,13 +206,33 @@ struct mock_lock *mock_object_lock_of(struct mock_object *object, const struct m
     return NULL;
 }
 
-void mock_object_unlock(struct mock_object *object, const struct mock_holder *holder)
+/* The holder's locks on the object, or those that are there for longest; NULL: nobody has any. */
+static struct mock_lock *lock_to_take(struct mock_object *object, const struct mock_holder *holder)
 {
     struct mock_lock *lock = mock_object_lock_of(object, holder);
-    if (lock == NULL) {
-        for (lock = LIST_FIRST(&object->locks); lock != NULL && LIST_NEXT(lock, of_object) != NULL;)
-            lock = LIST_NEXT(lock, of_object);
+    struct mock_lock *oldest = NULL;
+    if (lock != NULL)
+        return lock;
+    LIST_FOREACH(lock, &object->locks, of_object)
+    {
+        oldest = lock;
     }
+    return oldest;
+}
+
+void mock_object_pass_lock(struct mock_object *object, const struct mock_holder *from,
+                           struct mock_holder *to)
+{
+    struct mock_lock *lock = lock_to_take(object, from);
+    if (lock == NULL)
+        return;
+    mock_lock_release(lock, 1);
+    add_locks(object, to, 1);
+}
+
+void mock_object_unlock(struct mock_object *object, const struct mock_holder *holder)
+{
+    struct mock_lock *lock = lock_to_take(object, holder);
     if (lock != NULL)
         mock_lock_release(lock, 1);
 }

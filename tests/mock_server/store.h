@@ -41,8 +41,9 @@ struct mock_object {
     TAILQ_ENTRY(mock_object) by_use;
     struct mock_object_key key; /* texts are the object's own */
     struct mock_chunk_layout layout;
-    int64_t offset;      /* in the pool */
-    bool ready;          /* false: reserved for a writer, invisible to readers */
+    int64_t offset; /* in the pool */
+    bool ready;     /* false: reserved for a writer, invisible to readers */
+    bool is_owned;  /* a transfer has it: that one publishes or removes it */
     LIST_HEAD(, mock_lock) locks;
     int64_t locks_end_ms; /* when all read locks expire */
 };
@@ -87,6 +88,9 @@ void mock_store_lock(struct mock_store *store, struct mock_object *object,
                      struct mock_holder *holder, int64_t count, int64_t now_ms);
 /* The locks a holder has on an object; NULL: none. */
 struct mock_lock *mock_object_lock_of(struct mock_object *object, const struct mock_holder *holder);
+/* Hands one lock over to another holder: the first holder's if it has one, else the oldest. */
+void mock_object_pass_lock(struct mock_object *object, const struct mock_holder *from,
+                           struct mock_holder *to);
 /* Takes one lock away: the holder's if it has one (holder may be NULL), else the oldest. */
 void mock_object_unlock(struct mock_object *object, const struct mock_holder *holder);
 /* Takes count locks of this lock away; it is gone when none are left. */

@@ -1,0 +1,296 @@
+#include "tests/mock_server/dispatch.h"
+
+#include <stdlib.h>
+
+#include "src/base/clock.h"
+#include "src/wire/pack.h"
+#include "tests/mock_server/handlers.h"
+
+/* How servers schedule an operation, in the order in which the mock answers (protocol.md 1.5). */
+enum operation_class { CLASS_NONE, CLASS_SYNC, CLASS_AFFINITY, CLASS_NORMAL, CLASS_END };
+
+struct operation {
+    enum operation_class class;
+    mock_handler *handle;
+};
+
+static const struct operation operations[KVC_OP_COUNT] = {
+    [KVC_OP_REGISTER_KV_CACHE] = {CLASS_SYNC, mock_on_register_kv_cache},
+    [KVC_OP_UNREGISTER_KV_CACHE] = {CLASS_SYNC, mock_on_unregister_kv_cache},
+    [KVC_OP_REGISTER_ENGINE_DRIVEN] = {CLASS_SYNC, mock_on_register_engine_driven},
+    [KVC_OP_UNREGISTER_ENGINE_DRIVEN] = {CLASS_SYNC, mock_on_unregister_engine_driven},
+    [KVC_OP_GET_CHUNK_SIZE] = {CLASS_SYNC, mock_on_chunk_size},
+    [KVC_OP_NOOP] = {CLASS_SYNC, mock_on_noop},
+    [KVC_OP_GET_EXPERIMENTAL] = {CLASS_SYNC, mock_on_experimental},
+    [KVC_OP_STORE] = {CLASS_AFFINITY, mock_on_store},
+    [KVC_OP_RETRIEVE] = {CLASS_AFFINITY, mock_on_retrieve},
+    [KVC_OP_PREPARE_STORE] = {CLASS_AFFINITY, mock_on_prepare_store},
+    [KVC_OP_COMMIT_STORE] = {CLASS_AFFINITY, mock_on_commit_store},
+    [KVC_OP_PREPARE_RETRIEVE] = {CLASS_AFFINITY, mock_on_prepare_retrieve},
+    [KVC_OP_COMMIT_RETRIEVE] = {CLASS_AFFINITY, mock_on_commit_retrieve},
+    [KVC_OP_LOOKUP] = {CLASS_NORMAL, mock_on_lookup},
+    [KVC_OP_QUERY_PREFETCH_STATUS] = {CLASS_NORMAL, mock_on_query_status},
+    [KVC_OP_WAIT_PREFETCH_STATUS] = {CLASS_NORMAL, mock_on_wait_status},
+    [KVC_OP_QUERY_PREFETCH_LOOKUP_HITS] = {CLASS_NORMAL, mock_on_query_hits},
+    [KVC_OP_FREE_LOOKUP_LOCKS] = {CLASS_NORMAL, mock_on_free_locks},
+    [KVC_OP_END_SESSION] = {CLASS_NORMAL, mock_on_end_session},
+    [KVC_OP_CLEAR] = {CLASS_NORMAL, mock_on_clear},
+    [KVC_OP_PING] = {CLASS_NORMAL, mock_on_ping},
+    [KVC_OP_REPORT_BLOCK_ALLOCATION] = {CLASS_NORMAL, mock_on_report_blocks},
+    [KVC_OP_P2P_LOOKUP_AND_LOCK] = {CLASS_NORMAL, mock_on_p2p_lookup},
+    [KVC_OP_P2P_QUERY_LOOKUP_RESULTS] = {CLASS_NORMAL, mock_on_p2p_query},
+    [KVC_OP_P2P_UNLOCK_OBJECTS] = {CLASS_NORMAL, mock_on_p2p_unlock},
+};
+
+enum {
+    MAX_BATCH = 64,     /* messages taken up together */
+    SWAP_WAIT_MS = 3,   /* a defect waits that long for a second request to swap replies with */
+    LONGEST_CUT_UID = 8 /* bytes, a defect */
+};
+
+struct message {
+    struct kvc_buffer identity;
+    struct kvc_frames frames;
+    enum kvc_op op;
+};
+
+struct mock_late_reply {
+    struct mock_late_reply *next;
+    int64_t due_ms;
+    struct kvc_buffer identity;
+    struct kvc_frames frames;
+};
+
+/* ---- replies ---- */
+
+static void append_uid(const struct mock *mock, struct kvc_bytes uid, struct kvc_frames *reply)
+{
+    if (mock_has(mock, MOCK_DEFECT_UID_CUT) && uid.size > LONGEST_CUT_UID)
+        uid.size = LONGEST_CUT_UID;
+    kvc_frames_append_copy(reply, uid.data, uid.size);
+}
+
+static void append_op(const struct mock *mock, const struct message *message,
+                      struct kvc_frames *reply)
+{
+    const struct kvc_bytes op = kvc_frames_view(&message->frames, 1);
+    const int16_t id = mock->options.dialect->id[message->op];
+    if (!mock_has(mock, MOCK_DEFECT_OP_RE_ENCODED) || id < 0) {
+        kvc_frames_append_copy(reply, op.data, op.size);
+        return;
+    }
+    struct kvc_buffer encoded = {0};
+    kvc_msgpack_write_int(&encoded, id);
+    kvc_frames_append_buffer(reply, &encoded);
+}
+
+static void keep_for_later(struct mock_dispatch *dispatch, struct kvc_bytes identity,
+                           struct kvc_frames *reply, int64_t due_ms)
+{
+    struct mock_late_reply *late = kvc_alloc_zero(1, sizeof(*late));
+    late->due_ms = due_ms;
+    kvc_buffer_append(&late->identity, identity.data, identity.size);
+    kvc_frames_copy(reply, &late->frames);
+    kvc_frames_clear(reply);
+    late->next = dispatch->late;
+    dispatch->late = late;
+}
+
+static void send_reply(struct mock_dispatch *dispatch, const struct mock *mock,
+                       struct kvc_bytes identity, struct kvc_frames *reply, int64_t delay_ms)
+{
+    if (delay_ms > 0) {
+        keep_for_later(dispatch, identity, reply, mock->now_ms + delay_ms);
+        return;
+    }
+    if (mock_has(mock, MOCK_DEFECT_REPLY_TWICE)) {
+        struct kvc_frames again = {0};
+        kvc_frames_copy(reply, &again);
+        kvc_server_send(dispatch->server, identity, &again, NULL);
+    }
+    kvc_server_send(dispatch->server, identity, reply, NULL);
+}
+
+int64_t mock_dispatch_late(struct mock_dispatch *dispatch, int64_t now_ms)
+{
+    int64_t next_ms = INT64_MAX;
+    struct mock_late_reply **link = &dispatch->late;
+    while (*link != NULL) {
+        struct mock_late_reply *late = *link;
+        if (now_ms < late->due_ms) {
+            next_ms = late->due_ms < next_ms ? late->due_ms : next_ms;
+            link = &late->next;
+            continue;
+        }
+        *link = late->next;
+        kvc_server_send(dispatch->server, kvc_buffer_view(&late->identity), &late->frames, NULL);
+        kvc_buffer_clear(&late->identity);
+        free(late);
+    }
+    return next_ms;
+}
+
+void mock_dispatch_clear(struct mock_dispatch *dispatch)
+{
+    while (dispatch->late != NULL) {
+        struct mock_late_reply *late = dispatch->late;
+        dispatch->late = late->next;
+        kvc_buffer_clear(&late->identity);
+        kvc_frames_clear(&late->frames);
+        free(late);
+    }
+}
+
+/* ---- one request ---- */
+
+/* A request that cannot be read is not answered, unless a defect says so. */
+static void refuse_unreadable(struct mock_dispatch *dispatch, struct mock_call *call,
+                              const struct message *message, const struct kvc_error *err)
+{
+    mock_refuse(call, "%s%s%s", err->where, err->where[0] != '\0' ? ": " : "", err->what);
+    if (!mock_has(call->mock, MOCK_DEFECT_ERROR_REPLIED))
+        return;
+    struct kvc_frames reply = {0};
+    struct kvc_buffer text = {0};
+    append_uid(call->mock, kvc_frames_view(&message->frames, 0), &reply);
+    append_op(call->mock, message, &reply);
+    kvc_msgpack_write_str(&text, kvc_str_of(err->what));
+    kvc_frames_append_buffer(&reply, &text);
+    send_reply(dispatch, call->mock, call->identity, &reply, 0);
+}
+
+/* Puts the reply into frames and sends it under the uid of `addressee` (the message itself, but with a
+ * defect). */
+static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
+                   const struct message *addressee)
+{
+    const struct mock *mock = call->mock;
+    struct kvc_frames frames = {0};
+    struct kvc_error err = KVC_ERROR_INIT;
+    append_uid(mock, kvc_frames_view(&addressee->frames, 0), &frames);
+    append_op(mock, addressee, &frames);
+    if (kvc_reply_encode(mock->options.dialect, call->reply, &frames, &err) != KVC_OK) {
+        mock_refuse(call, "the reply cannot be written: %s", err.what);
+        kvc_frames_clear(&frames);
+        return;
+    }
+    if (frames.count == 2 && mock_has(mock, MOCK_DEFECT_NIL_FOR_VOID)) {
+        static const uint8_t nil = 0xc0;
+        kvc_frames_append_view(&frames, &nil, sizeof(nil));
+    }
+    send_reply(dispatch, mock, kvc_buffer_view(&addressee->identity), &frames, call->delay_ms);
+}
+
+/* The frames as the decoder gets them. */
+static void drop_surplus(const struct mock *mock, struct message *message)
+{
+    const int expected = kvc_request_payload_count(mock->options.dialect, message->op);
+    if (expected >= 0 && message->frames.count > (size_t)expected + 2)
+        message->frames.count = (size_t)expected + 2;
+}
+
+static void handle(struct mock_dispatch *dispatch, struct mock *mock, struct message *message,
+                   const struct message *addressee)
+{
+    struct kvc_arena arena = {0};
+    struct kvc_buffer buffer = {0};
+    struct kvc_request request;
+    struct kvc_reply reply = {.op = message->op};
+    struct mock_call call = {
+        .mock = mock,
+        .identity = kvc_buffer_view(&message->identity),
+        .frames = &message->frames,
+        .request = &request,
+        .reply = &reply,
+        .arena = &arena,
+        .buffer = &buffer,
+    };
+    struct kvc_error err = KVC_ERROR_INIT;
+    const size_t frame_count = message->frames.count;
+    if (mock_has(mock, MOCK_DEFECT_SURPLUS_PAYLOAD_ACCEPTED))
+        drop_surplus(mock, message);
+    request.op = message->op;
+    if (kvc_request_decode(mock->options.dialect, &message->frames, &arena, &request, &err) !=
+        KVC_OK)
+        refuse_unreadable(dispatch, &call, message, &err);
+    else if (operations[message->op].handle(&call) == MOCK_REPLY)
+        answer(dispatch, &call, addressee);
+    message->frames.count = frame_count;
+    kvc_buffer_clear(&buffer);
+    kvc_arena_clear(&arena);
+}
+
+/* ---- many ---- */
+
+/* Which operation a message is for; KVC_OP_NONE, with the reason said, when it cannot be answered. */
+static enum kvc_op operation_of(struct mock *mock, const struct message *message)
+{
+    const struct mock_call call = {.mock = mock, .identity = kvc_buffer_view(&message->identity)};
+    enum kvc_op op = KVC_OP_NONE;
+    struct kvc_error err = KVC_ERROR_INIT;
+    if (message->frames.count < 2) {
+        mock_refuse(&call, "a message of %zu frames, where a uid and an operation must be",
+                    message->frames.count);
+        mock->loop_is_dead |= mock_has(mock, MOCK_DEFECT_SHORT_MESSAGE_KILLS);
+    } else if (kvc_request_op(mock->options.dialect, kvc_frames_view(&message->frames, 1), &op,
+                              &err) != KVC_OK) {
+        mock_refuse(&call, "%s", err.what);
+        mock->loop_is_dead |= mock_has(mock, MOCK_DEFECT_UNKNOWN_OP_KILLS);
+    } else if (operations[op].handle == NULL) {
+        mock_refuse(&call, "%s is not enabled", kvc_op_name(op));
+        op = KVC_OP_NONE;
+    }
+    return op;
+}
+
+static kvc_status take_up(struct mock_dispatch *dispatch, struct mock *mock, int64_t timeout_ms,
+                          struct message messages[MAX_BATCH], size_t *count, struct kvc_error *err)
+{
+    *count = 0;
+    KVC_GUARD(kvc_server_receive(dispatch->server, timeout_ms, &messages[0].identity,
+                                 &messages[0].frames, err));
+    const int64_t more_ms = mock_has(mock, MOCK_DEFECT_REPLIES_SWAPPED) ? SWAP_WAIT_MS : 0;
+    do {
+        (*count)++;
+    } while (*count < MAX_BATCH &&
+             kvc_server_receive(dispatch->server, more_ms, &messages[*count].identity,
+                                &messages[*count].frames, NULL) == KVC_OK);
+    return KVC_OK;
+}
+
+/* A defect: who gets the reply to the i-th message. Pairs of neighbours from one client are swapped. */
+static const struct message *addressee_of(const struct mock *mock, const struct message *messages,
+                                          size_t count, size_t i)
+{
+    const size_t other = i ^ 1;
+    if (mock_has(mock, MOCK_DEFECT_REPLIES_SWAPPED) && other < count &&
+        kvc_bytes_equal(kvc_buffer_view(&messages[i].identity),
+                        kvc_buffer_view(&messages[other].identity)) &&
+        messages[i].op != KVC_OP_NONE && messages[other].op != KVC_OP_NONE)
+        return &messages[other];
+    return &messages[i];
+}
+
+kvc_status mock_dispatch_serve(struct mock_dispatch *dispatch, struct mock *mock,
+                               int64_t timeout_ms, struct kvc_error *err)
+{
+    struct message messages[MAX_BATCH];
+    size_t count = 0;
+    KVC_GUARD(take_up(dispatch, mock, timeout_ms, messages, &count, err));
+    mock->now_ms = kvc_now_ms();
+    mock_transfers_expire(&mock->transfers, &mock->store, mock->now_ms,
+                          mock_has(mock, MOCK_DEFECT_WRITE_LEASE_PUBLISHES));
+    for (size_t i = 0; i < count; i++)
+        messages[i].op = operation_of(mock, &messages[i]);
+    for (int class = CLASS_SYNC; class < CLASS_END; class ++) {
+        for (size_t i = 0; i < count && !mock->loop_is_dead; i++) {
+            if (operations[messages[i].op].class == (enum operation_class) class)
+                handle(dispatch, mock, &messages[i], addressee_of(mock, messages, count, i));
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        kvc_buffer_clear(&messages[i].identity);
+        kvc_frames_clear(&messages[i].frames);
+    }
+    return KVC_OK;
+}

@@ -1,0 +1,59 @@
+#include "tests/mock_server/housekeeping.h"
+
+/* Usage above which, and the share of the objects of which, is evicted (protocol.md 4.16). */
+#define EVICTION_WATERMARK 0.8
+#define EVICTION_SHARE     0.2
+
+/* A worker that never pings may be silent for that long. */
+enum { SILENT_WORKER_MS = 3600 * 1000 };
+
+static void reap(struct mock *mock, enum mock_mode mode)
+{
+    struct mock_instance *instance = LIST_FIRST(&mock->registry.instances[mode]);
+    while (instance != NULL) {
+        struct mock_instance *next = LIST_NEXT(instance, in_table);
+        const int64_t patience =
+            instance->has_pinged ? mock->options.reap_ms : (int64_t)SILENT_WORKER_MS;
+        if (mock->now_ms - instance->seen_ms > patience) {
+            mock_remark_at_large(mock, "instance %lld fell silent and is dropped",
+                                 (long long)instance->id);
+            mock_leave(mock, instance);
+        }
+        instance = next;
+    }
+}
+
+void mock_sweep(struct mock *mock)
+{
+    if ((double)mock->pool.used > EVICTION_WATERMARK * (double)mock->pool.size)
+        mock_store_evict(&mock->store, EVICTION_SHARE, mock->now_ms);
+    const size_t ended =
+        mock_sessions_expire(&mock->sessions, mock->now_ms - mock->options.session_ttl_ms);
+    if (ended > 0)
+        mock_remark_at_large(mock, "%zu sessions were never ended and expired", ended);
+    for (int mode = 0; mode < MOCK_MODE_COUNT; mode++)
+        reap(mock, (enum mock_mode)mode);
+}
+
+void mock_account(struct mock *mock)
+{
+    int64_t locked = 0;
+    size_t reserved = 0;
+    struct mock_object *object;
+    TAILQ_FOREACH(object, &mock->store.by_use, by_use)
+    {
+        locked += mock_object_locks(object, mock->now_ms) > 0;
+        reserved += !object->ready;
+    }
+    if (mock->sessions.count > 0)
+        mock_remark_at_large(mock, "%zu sessions were never ended", mock->sessions.count);
+    if (locked > 0)
+        mock_remark_at_large(mock, "%lld chunks are still locked by lookups", (long long)locked);
+    if (reserved > 0)
+        mock_remark_at_large(mock, "%zu chunks were prepared and never committed", reserved);
+    for (int mode = 0; mode < MOCK_MODE_COUNT; mode++) {
+        if (mock->registry.counts[mode] > 0)
+            mock_remark_at_large(mock, "%zu instances were never unregistered",
+                                 mock->registry.counts[mode]);
+    }
+}

@@ -1,0 +1,155 @@
+#include "tests/mock_server/http_routes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Stands for the commit that a release was built from. */
+#define MOCK_COMMIT "kvconform"
+
+typedef void route_handler(struct mock *mock, const struct mock_http_request *request,
+                           struct mock_http_reply *reply);
+
+/* Which servers have a route. */
+enum era { ALWAYS, UP_TO_0_5_0, SINCE_0_5_1 };
+
+struct route {
+    const char *method;
+    const char *path;
+    enum era era;
+    route_handler *handle;
+};
+
+void mock_http_detail(struct mock_http_reply *reply, unsigned status, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    reply->status = status;
+    reply->body = json_pack("{s:s}", "detail", text);
+}
+
+static void on_root(struct mock *mock, const struct mock_http_request *request,
+                    struct mock_http_reply *reply)
+{
+    (void)mock, (void)request;
+    reply->body = json_pack("{s:s, s:s}", "status", "ok", "service", "LMCache HTTP API");
+}
+
+static void on_health(struct mock *mock, const struct mock_http_request *request,
+                      struct mock_http_reply *reply)
+{
+    (void)mock, (void)request;
+    reply->body = json_pack("{s:s}", "status", "healthy");
+}
+
+static void on_version(struct mock *mock, const struct mock_http_request *request,
+                       struct mock_http_reply *reply)
+{
+    (void)request;
+    reply->body = json_sprintf("%s-" MOCK_COMMIT, mock->options.version);
+}
+
+static void on_release(struct mock *mock, const struct mock_http_request *request,
+                       struct mock_http_reply *reply)
+{
+    (void)request;
+    reply->body = json_string(mock->options.version);
+}
+
+static void on_commit(struct mock *mock, const struct mock_http_request *request,
+                      struct mock_http_reply *reply)
+{
+    (void)mock, (void)request;
+    reply->body = json_string(MOCK_COMMIT);
+}
+
+static void on_status(struct mock *mock, const struct mock_http_request *request,
+                      struct mock_http_reply *reply)
+{
+    (void)request;
+    reply->body = mock_http_status(mock);
+}
+
+static void on_config(struct mock *mock, const struct mock_http_request *request,
+                      struct mock_http_reply *reply)
+{
+    (void)request;
+    reply->body = mock_http_config(mock);
+}
+
+/* The optional body {"tier": "l1", "force": bool}. Up to 0.5.5 force is read and always taken as true. */
+static void on_clear(struct mock *mock, const struct mock_http_request *request,
+                     struct mock_http_reply *reply)
+{
+    const char *tier = "l1";
+    int force = 0;
+    json_t *body = NULL;
+    if (request->body.size > 0) {
+        body = json_loadb((const char *)request->body.data, request->body.size, 0, NULL);
+        if (json_unpack(body, "{s?s, s?b}", "tier", &tier, "force", &force) != 0) {
+            json_decref(body);
+            mock_http_detail(reply, 422, "the body must be {\"tier\": str, \"force\": bool}");
+            return;
+        }
+    }
+    if (strcmp(tier, "l1") != 0) {
+        mock_http_detail(reply, 400, "tier '%.32s' not supported; only 'l1'", tier);
+    } else {
+        mock_clear(mock, force || !mock_speaks(mock, KVC_FEATURE_CLEAR_FORCE));
+        reply->body = json_pack("{s:s, s:{s:s}}", "status", "ok", "cleared", "tier", "l1");
+    }
+    json_decref(body);
+}
+
+static void on_old_clear(struct mock *mock, const struct mock_http_request *request,
+                         struct mock_http_reply *reply)
+{
+    (void)request;
+    mock_clear(mock, true);
+    reply->body = json_pack("{s:s}", "status", "ok");
+}
+
+static const struct route routes[] = {
+    {"GET", "/", ALWAYS, on_root},
+    {"GET", "/healthcheck", ALWAYS, on_health},
+    {"GET", "/version", ALWAYS, on_version},
+    {"GET", "/lmc_version", ALWAYS, on_release},
+    {"GET", "/commit_id", ALWAYS, on_commit},
+    {"GET", "/status", ALWAYS, on_status},
+    {"GET", "/conf", UP_TO_0_5_0, on_config},
+    {"GET", "/config", SINCE_0_5_1, on_config},
+    {"GET", "/kvcache/check", UP_TO_0_5_0, mock_http_kvcache_check},
+    {"POST", "/cache/checksums", SINCE_0_5_1, mock_http_checksums},
+    {"POST", "/clear-cache", UP_TO_0_5_0, on_old_clear},
+    {"POST", "/cache/clear", SINCE_0_5_1, on_clear},
+};
+
+static bool is_there(const struct mock *mock, const struct route *route)
+{
+    const bool is_0_5_0 = strncmp(mock->options.version, "0.5.0", 5) == 0;
+    return route->era == ALWAYS || (route->era == UP_TO_0_5_0) == is_0_5_0;
+}
+
+void mock_http_route(struct mock *mock, const struct mock_http_request *request,
+                     struct mock_http_reply *reply)
+{
+    bool path_is_known = false;
+    reply->status = 200;
+    for (size_t i = 0; i < KVC_COUNT_OF(routes); i++) {
+        const struct route *route = &routes[i];
+        if (!is_there(mock, route) || strcmp(route->path, request->path) != 0)
+            continue;
+        if (strcmp(route->method, request->method) == 0) {
+            route->handle(mock, request, reply);
+            return;
+        }
+        path_is_known = true;
+    }
+    if (path_is_known)
+        mock_http_detail(reply, 405, "Method Not Allowed");
+    else
+        mock_http_detail(reply, 404, "Not Found");
+}

@@ -1,0 +1,332 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/kv/transfer.h"
+#include "tests/mock_server/handlers.h"
+#include "tests/mock_server/window.h"
+
+/* What a CPU server sends back for an event. */
+#define STUB_EVENT "stub_ipc_handle"
+
+static enum mock_answer answer(struct mock_call *call, bool success)
+{
+    call->reply->transfer = (struct kvc_transfer_result){
+        .event_handle = {(const uint8_t *)STUB_EVENT, sizeof(STUB_EVENT) - 1},
+        .success = success,
+    };
+    return MOCK_REPLY;
+}
+
+static enum mock_answer answer_unknown(struct mock_call *call)
+{
+    const struct mock *mock = call->mock;
+    if (mock_has(mock, MOCK_DEFECT_UNKNOWN_INSTANCE_STORED))
+        return answer(call, true);
+    if (!mock_speaks(mock, KVC_FEATURE_STORE_UNKNOWN_ANSWERED))
+        return mock_refuse(call, "instance %lld is not registered",
+                           (long long)call->request->instance_id);
+    mock_remark(call, "instance %lld is not registered", (long long)call->request->instance_id);
+    call->reply->transfer = (struct kvc_transfer_result){.success = false};
+    return MOCK_REPLY;
+}
+
+/* ---- block ids ---- */
+
+enum ids_state { IDS_GOOD, IDS_BAD, IDS_REFUSED };
+
+/* Makes good what a defect overlooks; the result is what the transfer uses. */
+static struct kvc_ints mended(struct mock_call *call, const struct mock_kernel_group *group,
+                              struct kvc_ints ids, size_t needed)
+{
+    const bool pad = mock_has(call->mock, MOCK_DEFECT_FEW_BLOCKS_PADDED);
+    const bool clamp = mock_has(call->mock, MOCK_DEFECT_BAD_BLOCK_CLAMPED);
+    if ((!pad && !clamp) || ids.count == 0)
+        return ids;
+    const size_t count = pad && ids.count < needed ? needed : ids.count;
+    int64_t *items = kvc_arena_alloc_array(call->arena, count, sizeof(*items));
+    for (size_t i = 0; i < count; i++) {
+        items[i] = ids.items[i < ids.count ? i : ids.count - 1];
+        if (clamp && (items[i] < 0 || items[i] >= group->shape.num_blocks))
+            items[i] = group->shape.num_blocks - 1;
+    }
+    return (struct kvc_ints){items, count};
+}
+
+static enum ids_state check_ids(struct mock_call *call, const struct mock_kernel_group *group,
+                                struct kvc_ints ids, size_t needed)
+{
+    if (ids.count > needed) {
+        mock_refuse(call, "%zu block ids where the window has %zu blocks", ids.count, needed);
+        return IDS_REFUSED;
+    }
+    if (ids.count < needed) {
+        mock_remark(call, "%zu block ids where the window has %zu blocks", ids.count, needed);
+        return IDS_BAD;
+    }
+    for (size_t i = 0; i < ids.count; i++) {
+        if (ids.items[i] < 0 || ids.items[i] >= group->shape.num_blocks) {
+            mock_remark(call, "block id %lld of %lld blocks", (long long)ids.items[i],
+                        (long long)group->shape.num_blocks);
+            return IDS_BAD;
+        }
+    }
+    return IDS_GOOD;
+}
+
+/* Reads the call's block ids, one list a kernel group, into lists (room for KVC_MAX_GROUPS). */
+static enum ids_state read_ids(struct mock_call *call, const struct mock_instance *instance,
+                               int64_t chunks, struct kvc_ints lists[KVC_MAX_GROUPS])
+{
+    const struct kvc_int_lists *given = &call->request->block_ids;
+    enum ids_state state = IDS_GOOD;
+    if (given->count != instance->group_count) {
+        mock_refuse(call, "%zu lists of block ids for %zu kernel groups", given->count,
+                    instance->group_count);
+        return IDS_REFUSED;
+    }
+    for (size_t i = 0; i < instance->group_count && state != IDS_REFUSED; i++) {
+        const struct mock_kernel_group *group = &instance->groups[i];
+        const size_t needed = (size_t)(chunks * group->blocks_per_chunk);
+        lists[i] = mended(call, group, given->items[i], needed);
+        const enum ids_state found = check_ids(call, group, lists[i], needed);
+        state = found > state ? found : state;
+    }
+    return state;
+}
+
+static bool is_null_chunk(const struct mock_instance *instance, const struct kvc_ints *lists,
+                          int64_t chunk)
+{
+    for (size_t g = 0; g < instance->group_count; g++) {
+        const int64_t per_chunk = instance->groups[g].blocks_per_chunk;
+        for (int64_t i = 0; i < per_chunk; i++) {
+            if (lists[g].items[chunk * per_chunk + i] != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ---- STORE ---- */
+
+/* A defect: wipes the last layer's K and V from one part of a chunk. */
+static void lose_last_layer(const struct mock_part *part, uint8_t *data)
+{
+    const size_t layer = (size_t)(mock_part_bytes(part) / (part->kv * part->layers));
+    for (int64_t kv = 1; kv <= part->kv; kv++)
+        memset(data + (size_t)(kv * part->layers - 1) * layer, 0, layer);
+}
+
+static void gather(const struct mock *mock, const struct mock_instance *instance,
+                   const struct kvc_ints *lists, int64_t chunk, uint8_t *data)
+{
+    for (size_t g = 0; g < instance->group_count; g++) {
+        const struct mock_kernel_group *group = &instance->groups[g];
+        const int64_t count = group->blocks_per_chunk;
+        const int64_t *ids = lists[g].items + chunk * count;
+        int64_t *rotated = NULL;
+        if (mock_has(mock, MOCK_DEFECT_BLOCKS_ROTATED)) {
+            rotated = kvc_alloc((size_t)count * sizeof(*rotated));
+            for (int64_t i = 0; i < count; i++)
+                rotated[i] = ids[(i + 1) % count];
+        }
+        kvc_gather_chunk(&group->shape, group->tensors, rotated != NULL ? rotated : ids,
+                         group->chunk_slots, data);
+        free(rotated);
+        if (mock_has(mock, MOCK_DEFECT_LAST_LAYER_LOST))
+            lose_last_layer(&instance->layout.parts[g], data);
+        data += mock_part_bytes(&instance->layout.parts[g]);
+    }
+}
+
+/* Reserves and fills the chunks that are not there yet; those that do not fit are left out. Returns the
+ * objects (malloc), *count of them. */
+static struct mock_object **fill_missing(struct mock *mock, const struct mock_window *window,
+                                         const struct mock_instance *instance,
+                                         const struct kvc_ints *lists, size_t *count)
+{
+    struct mock_object **objects = kvc_alloc_zero((size_t)window->count + 1, sizeof(objects[0]));
+    *count = 0;
+    for (int64_t i = 0; i < window->count; i++) {
+        const struct mock_object_key key =
+            mock_window_key(window, window->first + i, window->worker);
+        const bool is_null = mock_speaks(mock, KVC_FEATURE_NULL_BLOCK) &&
+                             !mock_has(mock, MOCK_DEFECT_NULL_BLOCK_STORED) &&
+                             is_null_chunk(instance, lists, i);
+        if (is_null || mock_store_find(&mock->store, &key) != NULL)
+            continue;
+        struct mock_object *object =
+            mock_store_reserve(&mock->store, &key, &instance->layout, mock->now_ms);
+        if (object == NULL)
+            continue;
+        object->is_owned = true;
+        gather(mock, instance, lists, i, mock_object_data(&mock->store, object));
+        objects[(*count)++] = object;
+    }
+    return objects;
+}
+
+static void store(struct mock_call *call, const struct mock_window *window,
+                  const struct mock_instance *instance, const struct kvc_ints *lists)
+{
+    struct mock *mock = call->mock;
+    size_t count = 0;
+    struct mock_object **objects = fill_missing(mock, window, instance, lists, &count);
+    answer(call, count > 0 || !mock_has(mock, MOCK_DEFECT_CACHED_STORE_FALSE));
+    struct mock_transfer *transfer =
+        mock_transfer_begin(&mock->transfers, MOCK_STORED, instance->id, &call->request->key,
+                            objects, count, mock->now_ms + mock->options.store_delay_ms);
+    if (mock_has(mock, MOCK_DEFECT_STORE_LOST))
+        mock_transfer_drop(transfer, &mock->store);
+    else if (mock->options.store_delay_ms == 0)
+        mock_transfer_publish(transfer, &mock->store);
+}
+
+enum mock_answer mock_on_store(struct mock_call *call)
+{
+    struct mock *mock = call->mock;
+    struct mock_instance *instance =
+        mock_registry_find(&mock->registry, MOCK_LMCACHE_DRIVEN, call->request->instance_id);
+    if (instance == NULL)
+        return answer_unknown(call);
+    instance->seen_ms = mock->now_ms;
+    struct mock_window window;
+    struct kvc_ints lists[KVC_MAX_GROUPS];
+    if (!mock_window_read(call, &window))
+        return MOCK_SILENCE;
+    switch (read_ids(call, instance, window.count, lists)) {
+    case IDS_GOOD:
+        store(call, &window, instance, lists);
+        return MOCK_REPLY;
+    case IDS_BAD:
+        if (mock_has(mock, MOCK_DEFECT_BAD_STORE_STAYS_RESERVED))
+            mock_window_reserve_for_nobody(mock, &window, &instance->layout);
+        return answer(call, false);
+    case IDS_REFUSED:
+        break;
+    }
+    return MOCK_SILENCE;
+}
+
+/* ---- RETRIEVE ---- */
+
+/* Blocks of one chunk that skip_first_n_tokens leaves alone. */
+static int64_t skipped_blocks(const struct mock_call *call, const struct mock_kernel_group *group,
+                              int64_t chunk)
+{
+    const struct mock *mock = call->mock;
+    const int64_t chunk_size = mock->options.chunk_size;
+    int64_t skip = call->request->skip_first_n_tokens;
+    if (mock_has(mock, MOCK_DEFECT_SKIP_IGNORED))
+        return 0;
+    if (mock_has(mock, MOCK_DEFECT_SKIP_ROUNDED_UP) && skip > 0 &&
+        skip < INT64_MAX - group->tokens_per_block)
+        skip += group->tokens_per_block - 1;
+    if (mock_has(mock, MOCK_DEFECT_SKIP_EVERY_CHUNK))
+        chunk = 0;
+    return kvc_skip_blocks(skip, chunk, chunk_size, group->tokens_per_block);
+}
+
+/* A defect: the chunk as it must not arrive. Returns fresh memory, or NULL for the chunk as it is. */
+static uint8_t *distorted(const struct mock *mock, const struct mock_part *part,
+                          const uint8_t *chunk)
+{
+    const size_t bytes = (size_t)mock_part_bytes(part);
+    const size_t layer = bytes / (size_t)(part->kv * part->layers);
+    const size_t plane = bytes / (size_t)part->kv;
+    const bool swap_kv = mock_has(mock, MOCK_DEFECT_KV_SWAPPED) && part->kv == 2;
+    const bool swap_layers = mock_has(mock, MOCK_DEFECT_LAYERS_SWAPPED) && part->layers > 1;
+    if (!swap_kv && !swap_layers)
+        return NULL;
+    uint8_t *copy = kvc_alloc(bytes);
+    memcpy(copy, chunk, bytes);
+    if (swap_kv) {
+        memcpy(copy, chunk + plane, plane);
+        memcpy(copy + plane, chunk, plane);
+    }
+    for (size_t at = 0; swap_layers && at < bytes; at += plane) {
+        memcpy(copy + at, chunk + at + layer, layer);
+        memcpy(copy + at + layer, chunk + at, layer);
+    }
+    return copy;
+}
+
+/* A defect: the last block's bytes, once more, in the block behind it. */
+static void scatter_one_more(const struct mock_kernel_group *group, struct kvc_ints ids,
+                             const uint8_t *data)
+{
+    const int64_t last = group->blocks_per_chunk - 1;
+    int64_t *beyond = kvc_alloc_zero((size_t)group->blocks_per_chunk, sizeof(*beyond));
+    beyond[last] = (ids.items[ids.count - 1] + 1) % group->shape.num_blocks;
+    kvc_scatter_chunk(&group->shape, group->tensors, beyond, group->chunk_slots, last, data);
+    free(beyond);
+}
+
+static void scatter(const struct mock_call *call, const struct mock_instance *instance,
+                    const struct kvc_ints *lists, int64_t chunk, const uint8_t *data)
+{
+    const struct mock *mock = call->mock;
+    for (size_t g = 0; g < instance->group_count; g++) {
+        const struct mock_kernel_group *group = &instance->groups[g];
+        const struct mock_part *part = &instance->layout.parts[g];
+        uint8_t *copy = distorted(mock, part, data);
+        kvc_scatter_chunk(&group->shape, group->tensors,
+                          lists[g].items + chunk * group->blocks_per_chunk, group->chunk_slots,
+                          skipped_blocks(call, group, chunk), copy != NULL ? copy : data);
+        free(copy);
+        if (mock_has(mock, MOCK_DEFECT_SCATTER_ONE_MORE) &&
+            (chunk + 1) * group->blocks_per_chunk == (int64_t)lists[g].count)
+            scatter_one_more(group, lists[g], data);
+        data += mock_part_bytes(part);
+    }
+}
+
+/* Copies the window's chunks, as far as they can be read, into the worker's blocks; false when one
+ * cannot, and then nothing was written. */
+static bool retrieve(struct mock_call *call, const struct mock_window *window,
+                     const struct mock_instance *instance, const struct kvc_ints *lists)
+{
+    struct mock *mock = call->mock;
+    int64_t found = 0;
+    while (found < window->count) {
+        const struct mock_object *object = mock_window_readable(window, found);
+        if (object == NULL || !mock_object_fits(mock, object, &instance->layout))
+            break;
+        found++;
+    }
+    const bool complete = found == window->count && found > 0;
+    const bool success = complete || (found > 0 && found == window->count - 1 &&
+                                      mock_has(mock, MOCK_DEFECT_MISS_IS_SUCCESS));
+    if (!success && !mock_has(mock, MOCK_DEFECT_MISS_WRITES))
+        return false;
+    for (int64_t i = 0; i < found; i++) {
+        struct mock_object *object = mock_window_object(window, i);
+        mock_store_touch(&mock->store, object);
+        scatter(call, instance, lists, i, mock_object_data(&mock->store, object));
+    }
+    return success;
+}
+
+enum mock_answer mock_on_retrieve(struct mock_call *call)
+{
+    struct mock *mock = call->mock;
+    struct mock_instance *instance =
+        mock_registry_find(&mock->registry, MOCK_LMCACHE_DRIVEN, call->request->instance_id);
+    if (instance == NULL)
+        return answer_unknown(call);
+    instance->seen_ms = mock->now_ms;
+    struct mock_window window;
+    struct kvc_ints lists[KVC_MAX_GROUPS];
+    if (!mock_window_read(call, &window))
+        return MOCK_SILENCE;
+    const enum ids_state state = read_ids(call, instance, window.count, lists);
+    if (state == IDS_REFUSED)
+        return MOCK_SILENCE;
+    const bool success = state == IDS_GOOD && retrieve(call, &window, instance, lists);
+    if (!success)
+        mock_remark(call, "not every chunk of the window is cached and locked by a lookup");
+    if (!mock_has(mock, success ? MOCK_DEFECT_RETRIEVE_KEEPS_LOCK
+                                : MOCK_DEFECT_FAILED_RETRIEVE_KEEPS_LOCKS))
+        mock_window_unlock(&window);
+    return answer(call, success);
+}

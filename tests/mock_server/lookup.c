@@ -1,0 +1,250 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/clock.h"
+#include "tests/mock_server/handlers.h"
+#include "tests/mock_server/window.h"
+
+/* As many readers as the servers allow; more are taken for a mistake. */
+enum { MOCK_MAX_READERS = 128 };
+
+/* Locks that one lookup takes on each object (protocol.md 4.6); 0: the key does not say. */
+static int64_t reader_count(const struct mock_call *call)
+{
+    const struct kvc_key *key = &call->request->key;
+    const int64_t tp_size = call->request->tp_size;
+    int64_t readers = key->num_kv_readers;
+    if (!mock_speaks(call->mock, KVC_FEATURE_KV_READERS))
+        readers = tp_size > 1 && tp_size > key->world_size ? tp_size : 1;
+    return readers < MOCK_MAX_READERS ? readers : MOCK_MAX_READERS;
+}
+
+/* The ranks that a lookup key means: one, or all of them. */
+struct ranks {
+    int64_t first, end;
+};
+
+static struct ranks ranks_of(const struct kvc_key *key)
+{
+    if (key->worker_id.present)
+        return (struct ranks){key->worker_id.value, key->worker_id.value + 1};
+    return (struct ranks){0, key->world_size};
+}
+
+static struct mock_object *find(const struct mock_window *window, int64_t chunk, int64_t rank)
+{
+    const struct mock_object_key key = mock_window_key(window, chunk, rank);
+    struct mock_object *object = mock_store_find(&window->mock->store, &key);
+    if (object == NULL ||
+        (!object->ready && !mock_has(window->mock, MOCK_DEFECT_LOOKUP_SEES_UNCOMMITTED)))
+        return NULL;
+    return object;
+}
+
+/* Whether every rank has the chunk. */
+static bool is_complete(const struct mock_window *window, int64_t chunk)
+{
+    struct ranks ranks = ranks_of(window->key);
+    if (mock_has(window->mock, MOCK_DEFECT_LOOKUP_IGNORES_RANK) && ranks.end - ranks.first > 1)
+        ranks.end--;
+    for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
+        if (find(window, chunk, rank) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static int64_t count_hits(const struct mock_window *window, int64_t chunks)
+{
+    int64_t hits = 0;
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+        if (is_complete(window, chunk))
+            hits++;
+        else if (!mock_has(window->mock, MOCK_DEFECT_LOOKUP_COUNTS_GAPS))
+            break;
+    }
+    return hits;
+}
+
+static void lock_chunk(struct mock *mock, const struct mock_window *window, int64_t chunk,
+                       int64_t readers)
+{
+    const struct ranks ranks = ranks_of(window->key);
+    for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
+        struct mock_object *object = find(window, chunk, rank);
+        if (object == NULL)
+            continue;
+        mock_store_lock(&mock->store, object, &window->session->locks, readers, mock->now_ms);
+        mock_store_touch(&mock->store, object);
+    }
+}
+
+static void remember_lookup(struct mock_session *session, const struct kvc_key *key, int64_t result)
+{
+    session->lookups++;
+    session->has_result = true;
+    session->result = result;
+    free(session->model);
+    session->model = kvc_format(KVC_STR_FMT, KVC_STR_ARG(key->model_name));
+    session->world_size = key->world_size;
+}
+
+/* Finds and locks the leading chunks that every rank has; returns how many. */
+static int64_t look_up(struct mock *mock, const struct mock_window *window, int64_t chunks,
+                       int64_t readers)
+{
+    int64_t hits = count_hits(window, chunks);
+    if (mock_has(mock, MOCK_DEFECT_LOOKUP_ONE_SHORT) && hits > 0)
+        hits--;
+    if (mock_has(mock, MOCK_DEFECT_READERS_IGNORED))
+        readers = 1;
+    for (int64_t chunk = 0; chunk < hits; chunk++)
+        lock_chunk(mock, window, chunk, readers);
+    if (mock_has(mock, MOCK_DEFECT_LOOKUP_LOCKS_BEYOND) && hits < chunks)
+        lock_chunk(mock, window, hits, readers);
+    if (mock_has(mock, MOCK_DEFECT_LOOKUP_COUNTS_TOKENS))
+        hits *= mock->options.chunk_size;
+    return hits;
+}
+
+enum mock_answer mock_on_lookup(struct mock_call *call)
+{
+    struct mock *mock = call->mock;
+    const struct kvc_key *key = &call->request->key;
+    const int64_t readers = reader_count(call);
+    if (readers < 1)
+        return mock_refuse(call, "num_kv_readers is %lld, it must be at least 1",
+                           (long long)key->num_kv_readers);
+    struct mock_window window;
+    if (!mock_window_of_tokens(call, &window))
+        return MOCK_SILENCE;
+
+    int64_t chunks = window.chunks;
+    if (mock_speaks(mock, KVC_FEATURE_LOOKUP_END) &&
+        !mock_has(mock, MOCK_DEFECT_LOOKUP_IGNORES_END)) {
+        const int64_t end = key->end > 0 ? key->end / mock->options.chunk_size : 0;
+        chunks = end < chunks ? end : chunks;
+    }
+    int64_t hits = 0;
+    if (mock_registry_model(&mock->registry, key->model_name, key->world_size) != NULL ||
+        mock_has(mock, MOCK_DEFECT_LOOKUP_UNREGISTERED))
+        hits = look_up(mock, &window, chunks, readers);
+    else
+        mock_remark(call, "no worker of " KVC_STR_FMT " in a world of %lld is registered",
+                    KVC_STR_ARG(key->model_name), (long long)key->world_size);
+    remember_lookup(window.session, key, hits);
+    return MOCK_REPLY;
+}
+
+/* The session that has a result to fetch, or NULL. */
+static struct mock_session *session_with_result(struct mock_call *call)
+{
+    struct mock_session *session =
+        mock_session_find(&call->mock->sessions, call->request->request_id);
+    if (session == NULL || !session->has_result) {
+        mock_remark(call, "no lookup of request " KVC_STR_FMT " has a result to fetch",
+                    KVC_STR_ARG(call->request->request_id));
+        return NULL;
+    }
+    return session;
+}
+
+/* The result is delivered once; what nobody waits for is 0. */
+enum mock_answer mock_on_query_status(struct mock_call *call)
+{
+    struct mock_session *session = session_with_result(call);
+    if (session == NULL)
+        return MOCK_REPLY;
+    if (mock_has(call->mock, MOCK_DEFECT_RESULT_LOST) && session->lookups > 1) {
+        call->reply->is_void = true;
+        return MOCK_REPLY;
+    }
+    call->reply->count = session->result;
+    session->has_result = mock_has(call->mock, MOCK_DEFECT_RESULT_KEPT);
+    return MOCK_REPLY;
+}
+
+enum mock_answer mock_on_query_hits(struct mock_call *call)
+{
+    const struct mock_session *session = session_with_result(call);
+    if (session != NULL)
+        call->reply->count = session->result;
+    return MOCK_REPLY;
+}
+
+/* Everything is in memory, so there is never anything to wait for. */
+enum mock_answer mock_on_wait_status(struct mock_call *call)
+{
+    if (mock_has(call->mock, MOCK_DEFECT_WAIT_SLEEPS) && call->request->timeout_seconds > 0)
+        kvc_sleep_ms((int64_t)(call->request->timeout_seconds < 60
+                                   ? call->request->timeout_seconds * 1000
+                                   : 60000));
+    return mock_on_query_status(call);
+}
+
+/* The window of a FREE_LOOKUP_LOCKS, clipped to the tokens. */
+static struct ranks chunks_to_free(const struct mock_window *window)
+{
+    const int64_t chunk_size = window->mock->options.chunk_size;
+    struct ranks chunks = {window->key->start / chunk_size, window->key->end / chunk_size};
+    if (mock_has(window->mock, MOCK_DEFECT_FREE_IGNORES_RANGE))
+        chunks = (struct ranks){0, window->chunks};
+    chunks.first = chunks.first > 0 ? chunks.first : 0;
+    chunks.end = chunks.end < window->chunks ? chunks.end : window->chunks;
+    return chunks;
+}
+
+/* Gives back what one lookup of this session took on the object. */
+static void free_object(const struct mock_window *window, struct mock_object *object)
+{
+    struct mock_lock *lock = mock_object_lock_of(object, &window->session->locks);
+    if (lock == NULL && mock_has(window->mock, MOCK_DEFECT_FREE_TAKES_OTHERS))
+        lock = LIST_FIRST(&object->locks);
+    if (lock != NULL)
+        mock_lock_release(lock, lock->step < lock->count ? lock->step : lock->count);
+}
+
+enum mock_answer mock_on_free_locks(struct mock_call *call)
+{
+    const struct mock *mock = call->mock;
+    struct mock_window window;
+    if (!mock_window_of_tokens(call, &window))
+        return MOCK_SILENCE;
+    if (LIST_EMPTY(&window.session->locks.locks))
+        mock_remark(call, "request " KVC_STR_FMT " holds no lock",
+                    KVC_STR_ARG(call->request->key.request_id));
+    const struct ranks ranks = ranks_of(window.key);
+    const struct ranks chunks = chunks_to_free(&window);
+    for (int64_t chunk = chunks.first; chunk < chunks.end; chunk++) {
+        for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
+            struct mock_object_key key = mock_window_key(&window, chunk, rank);
+            if (mock_has(mock, MOCK_DEFECT_FREE_FORGETS_SALT))
+                key.salt = (struct kvc_str){0};
+            struct mock_object *object = mock_store_find(&mock->store, &key);
+            if (object != NULL && mock_object_locks(object, mock->now_ms) > 0)
+                free_object(&window, object);
+        }
+    }
+    return MOCK_REPLY;
+}
+
+enum mock_answer mock_on_end_session(struct mock_call *call)
+{
+    struct mock *mock = call->mock;
+    struct mock_session *session = mock_session_find(&mock->sessions, call->request->request_id);
+    if (session == NULL) {
+        mock_remark(call, "there is no session " KVC_STR_FMT,
+                    KVC_STR_ARG(call->request->request_id));
+        return MOCK_REPLY;
+    }
+    const bool model_is_gone =
+        session->model != NULL && mock_registry_model(&mock->registry, kvc_str_of(session->model),
+                                                      session->world_size) == NULL;
+    if (!LIST_EMPTY(&session->locks.locks))
+        mock_remark(call, "request " KVC_STR_FMT " ends with locks neither retrieved nor freed",
+                    KVC_STR_ARG(call->request->request_id));
+    mock_session_end(&mock->sessions, session);
+    if (mock_has(mock, MOCK_DEFECT_END_SESSION_SILENT) && model_is_gone)
+        return MOCK_SILENCE;
+    return MOCK_REPLY;
+}

@@ -1,0 +1,225 @@
+#include <string.h>
+
+#include "tests/mock_server/handlers.h"
+
+enum { MOCK_MAX_WORLD = 255 };
+
+/* A digest of the payload frames: equal arguments have equal ones. */
+static void digest_arguments(const struct mock_call *call, uint8_t digest[KVC_BLAKE3_SIZE])
+{
+    struct kvc_buffer all = {0};
+    for (size_t i = 2; i < call->frames->count; i++) {
+        const struct kvc_bytes frame = kvc_frames_view(call->frames, i);
+        kvc_buffer_append(&all, &frame.size, sizeof(frame.size));
+        kvc_buffer_append(&all, frame.data, frame.size);
+    }
+    kvc_blake3(all.data, all.size, digest);
+    kvc_buffer_clear(&all);
+}
+
+static void drop_chunks_of(struct mock *mock, const struct mock_instance *instance)
+{
+    const struct mock_model *model =
+        mock_registry_model(&mock->registry, instance->model, instance->world_size);
+    if (model == NULL || model->instances > 1)
+        return;
+    struct mock_object *object = TAILQ_FIRST(&mock->store.by_use);
+    while (object != NULL) {
+        struct mock_object *next = TAILQ_NEXT(object, by_use);
+        if (object->ready && kvc_str_equal(object->key.model, instance->model))
+            mock_store_remove(&mock->store, object);
+        object = next;
+    }
+}
+
+void mock_leave(struct mock *mock, struct mock_instance *instance)
+{
+    if (instance->mode == MOCK_ENGINE_DRIVEN)
+        mock_transfers_leave(&mock->transfers, &mock->store, instance->id,
+                             mock_has(mock, MOCK_DEFECT_UNREGISTER_PUBLISHES));
+    if (mock_has(mock, MOCK_DEFECT_UNREGISTER_DROPS_CHUNKS))
+        drop_chunks_of(mock, instance);
+    mock_registry_remove(&mock->registry, instance,
+                         mock_has(mock, MOCK_DEFECT_UNREGISTER_DROPS_MODEL));
+}
+
+/* Puts a new instance in the place of the old one of its id, if there is one. */
+static void replace(struct mock *mock, struct mock_instance *old, struct mock_instance *instance)
+{
+    if (old != NULL)
+        mock_leave(mock, old);
+    instance->seen_ms = mock->now_ms;
+    mock_registry_add(&mock->registry, instance);
+}
+
+/* Whether a registration of an instance that is already there changes nothing. */
+static bool is_known(struct mock_call *call, struct mock_instance *old,
+                     const uint8_t arguments[KVC_BLAKE3_SIZE])
+{
+    if (old == NULL)
+        return false;
+    old->seen_ms = call->mock->now_ms;
+    const bool equal = memcmp(old->arguments, arguments, KVC_BLAKE3_SIZE) == 0;
+    if (!equal)
+        mock_remark(call, "instance %lld is registered already, with other arguments",
+                    (long long)old->id);
+    return equal || mock_has(call->mock, MOCK_DEFECT_REGISTER_AGAIN_IGNORED);
+}
+
+static bool check_world(struct mock_call *call, int64_t world_size)
+{
+    if (world_size >= 1 && world_size <= MOCK_MAX_WORLD)
+        return true;
+    mock_refuse(call, "world_size is %lld, it must be 1 to %d", (long long)world_size,
+                MOCK_MAX_WORLD);
+    return false;
+}
+
+/* ---- engine-driven ---- */
+
+static void tell_pool(struct mock_call *call)
+{
+    const struct mock *mock = call->mock;
+    if (!mock->pool.shared)
+        return;
+    struct kvc_pool_info *info = &call->reply->pool;
+    info->shm_name = kvc_str_of(mock->pool.segment.name + 1);
+    info->pool_size = mock->pool.size;
+    if (mock_has(mock, MOCK_DEFECT_POOL_NAME_WRONG))
+        info->shm_name.size--;
+    if (mock_has(mock, MOCK_DEFECT_POOL_SIZE_WRONG))
+        info->pool_size += 1 << 20;
+}
+
+static struct mock_instance *new_engine_driven(const struct mock *mock,
+                                               const struct kvc_engine_driven_register *payload,
+                                               const struct kvc_dtype *dtype)
+{
+    struct mock_instance *instance = mock_instance_new(MOCK_ENGINE_DRIVEN, payload->instance_id,
+                                                       payload->model_name, payload->world_size);
+    instance->block_size = payload->block_size;
+    instance->use_mla = payload->use_mla;
+    instance->layout.part_count = 1;
+    instance->layout.parts[0] = (struct mock_part){
+        .kv = payload->use_mla ? 1 : 2,
+        .layers = payload->num_layers,
+        .tokens = payload->num_physical_slots.present ? payload->num_physical_slots.value
+                                                      : mock->options.chunk_size,
+        .hidden = payload->hidden_dim_size,
+        .dtype = dtype,
+        .flat = payload->use_mla,
+    };
+    mock_chunk_layout_seal(&instance->layout);
+    if (mock_has(mock, MOCK_DEFECT_DTYPE_WIDTH_WRONG) && dtype->size == 1)
+        instance->layout.bytes *= 2;
+    return instance;
+}
+
+enum mock_answer mock_on_register_engine_driven(struct mock_call *call)
+{
+    struct mock *mock = call->mock;
+    const struct kvc_engine_driven_register *payload = &call->request->engine_driven;
+    const struct kvc_dtype *dtype = kvc_dtype_find(payload->dtype_str);
+    if (dtype == NULL && mock_has(mock, MOCK_DEFECT_DTYPE_UNCHECKED))
+        dtype = kvc_dtype_find(KVC_STR("float16"));
+    if (dtype == NULL)
+        return mock_refuse(call, "unknown dtype " KVC_STR_FMT, KVC_STR_ARG(payload->dtype_str));
+    if (!check_world(call, payload->world_size))
+        return MOCK_SILENCE;
+    if (payload->num_physical_slots.present && payload->num_physical_slots.value < 1)
+        return mock_refuse(call, "num_physical_slots is below 1");
+
+    uint8_t arguments[KVC_BLAKE3_SIZE];
+    digest_arguments(call, arguments);
+    struct mock_instance *old =
+        mock_registry_find(&mock->registry, MOCK_ENGINE_DRIVEN, payload->instance_id);
+    if (!is_known(call, old, arguments)) {
+        struct mock_instance *instance = new_engine_driven(mock, payload, dtype);
+        memcpy(instance->arguments, arguments, sizeof(arguments));
+        if (instance->layout.bytes == 0)
+            mock_remark(call, "%lld layers of %lld elements a token hold nothing",
+                        (long long)payload->num_layers, (long long)payload->hidden_dim_size);
+        replace(mock, old, instance);
+    }
+    tell_pool(call);
+    return MOCK_REPLY;
+}
+
+/* ---- lmcache-driven ---- */
+
+static bool knows_engine(const struct mock *mock, struct kvc_str engine)
+{
+    if (kvc_str_is(engine, "atom"))
+        return mock_speaks(mock, KVC_FEATURE_KV_READERS);
+    return kvc_str_is(engine, "vllm") || kvc_str_is(engine, "mock");
+}
+
+static bool knows_layout(struct kvc_str layout)
+{
+    return layout.size == 0 || kvc_str_is(layout, "NHD") || kvc_str_is(layout, "HND");
+}
+
+enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
+{
+    struct mock *mock = call->mock;
+    const struct kvc_request *request = call->request;
+    if (!knows_engine(mock, request->engine_type))
+        return mock_refuse(call, "no tensors of engine " KVC_STR_FMT " can be read on a cpu",
+                           KVC_STR_ARG(request->engine_type));
+    if (!knows_layout(request->layout_hints.kv_layout))
+        return mock_refuse(call, "unknown kv_layout " KVC_STR_FMT,
+                           KVC_STR_ARG(request->layout_hints.kv_layout));
+    if (!check_world(call, request->world_size))
+        return MOCK_SILENCE;
+
+    uint8_t arguments[KVC_BLAKE3_SIZE];
+    digest_arguments(call, arguments);
+    struct mock_instance *old =
+        mock_registry_find(&mock->registry, MOCK_LMCACHE_DRIVEN, request->instance_id);
+    const bool known = is_known(call, old, arguments);
+    if (known && mock_has(mock, MOCK_DEFECT_REGISTER_AGAIN_IGNORED))
+        return MOCK_REPLY;
+
+    /* Mapped again even if nothing changed: the name may stand for new memory. If that fails, the
+     * client has removed the name after its first registration, and the old mapping is the right one. */
+    struct mock_instance *instance = mock_instance_new(MOCK_LMCACHE_DRIVEN, request->instance_id,
+                                                       request->model_name, request->world_size);
+    memcpy(instance->arguments, arguments, sizeof(arguments));
+    const struct mock_reading reading = {
+        .layout_hint_ignored = mock_has(mock, MOCK_DEFECT_LAYOUT_HINT_IGNORED),
+        .kv_first_always = mock_has(mock, MOCK_DEFECT_KV_FIRST_ALWAYS),
+    };
+    struct kvc_error err = KVC_ERROR_INIT;
+    if (mock_instance_map(instance, &request->handles, &request->layout_hints, &request->groups,
+                          mock->options.chunk_size, reading, &err) != KVC_OK) {
+        mock_instance_free(instance);
+        return known ? MOCK_REPLY : mock_refuse(call, "%s", err.what);
+    }
+    replace(mock, old, instance);
+    return MOCK_REPLY;
+}
+
+/* ---- leaving ---- */
+
+static enum mock_answer unregister(struct mock_call *call, enum mock_mode mode)
+{
+    struct mock *mock = call->mock;
+    struct mock_instance *instance =
+        mock_registry_find(&mock->registry, mode, call->request->instance_id);
+    if (instance != NULL) {
+        mock_leave(mock, instance);
+        return MOCK_REPLY;
+    }
+    mock_remark(call, "instance %lld is not registered", (long long)call->request->instance_id);
+    return mock_has(mock, MOCK_DEFECT_UNREGISTER_UNKNOWN_SILENT) ? MOCK_SILENCE : MOCK_REPLY;
+}
+
+enum mock_answer mock_on_unregister_engine_driven(struct mock_call *call)
+{
+    return unregister(call, MOCK_ENGINE_DRIVEN);
+}
+
+enum mock_answer mock_on_unregister_kv_cache(struct mock_call *call)
+{
+    return unregister(call, MOCK_LMCACHE_DRIVEN);
+}

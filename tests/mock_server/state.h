@@ -1,0 +1,70 @@
+/* The mock's whole state, and what a handler of one request gets and may do. For the mock's files. */
+#ifndef KVC_TESTS_MOCK_SERVER_STATE_H
+#define KVC_TESTS_MOCK_SERVER_STATE_H
+
+#include "src/wire/message.h"
+#include "tests/mock_server/defects.h"
+#include "tests/mock_server/mock.h"
+#include "tests/mock_server/p2p.h"
+#include "tests/mock_server/pool.h"
+#include "tests/mock_server/registry.h"
+#include "tests/mock_server/session.h"
+#include "tests/mock_server/store.h"
+#include "tests/mock_server/transfers.h"
+
+struct mock {
+    struct kvc_mock_options options; /* with every default filled in */
+    bool defects[MOCK_DEFECT_COUNT];
+    struct mock_pool pool;
+    struct mock_store store;
+    struct mock_sessions sessions;
+    struct mock_registry registry;
+    struct mock_transfers transfers;
+    struct mock_p2p p2p;
+    int64_t now_ms;    /* when the messages at hand were taken up */
+    bool loop_is_dead; /* a defect: nothing is answered any more */
+};
+
+static inline bool mock_has(const struct mock *mock, enum mock_defect defect)
+{
+    return mock->defects[defect];
+}
+
+static inline bool mock_speaks(const struct mock *mock, enum kvc_feature feature)
+{
+    return kvc_dialect_has(mock->options.dialect, feature);
+}
+
+/* One request while it is handled. */
+struct mock_call {
+    struct mock *mock;
+    struct kvc_bytes identity; /* the client's */
+    const struct kvc_frames *frames;
+    const struct kvc_request *request;
+    struct kvc_reply *reply;   /* zeroed but for op; views into arena, or into buffer */
+    struct kvc_arena *arena;   /* lives until the reply is sent */
+    struct kvc_buffer *buffer; /* large results; the same life */
+    int64_t delay_ms;          /* the reply leaves that much later */
+};
+
+/* What a handler says. There is no error reply: what is refused is not answered. */
+enum mock_answer { MOCK_SILENCE, MOCK_REPLY };
+
+typedef enum mock_answer mock_handler(struct mock_call *call);
+
+/* Ends a handler without a reply; with --strict, the reason goes to stderr. */
+enum mock_answer mock_refuse(const struct mock_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* With --strict, says what the client did wrong though it gets an answer. */
+void mock_remark(const struct mock_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same where no request is at hand. */
+void mock_remark_at_large(const struct mock *mock, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Takes an instance away: what it has under way ends, its locks are given back. */
+void mock_leave(struct mock *mock, struct mock_instance *instance);
+/* CLEAR: everything goes; without force, locked chunks and those being written stay. */
+void mock_clear(struct mock *mock, bool force);
+
+#endif
