@@ -38,6 +38,8 @@ struct kvc_geometry kvc_small_geometry(struct kvc_ctx *ctx);
 struct kvc_worker_options kvc_worker_defaults(struct kvc_ctx *ctx);
 /* Opens a worker, or ends the check: "registration" is what failed. Closed when the check ends. */
 struct kvc_worker *kvc_open_worker(struct kvc_ctx *ctx, const struct kvc_worker_options *options);
+/* The same; NULL when the registration is not answered. */
+struct kvc_worker *kvc_try_worker(struct kvc_ctx *ctx, const struct kvc_worker_options *options);
 /* With the defaults. */
 struct kvc_worker *kvc_default_worker(struct kvc_ctx *ctx);
 /* A second worker of the same model and geometry as another, with its own instance id and its own
@@ -94,11 +96,14 @@ struct kvc_reply *kvc_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
 void kvc_expect_silence(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
                         const struct kvc_request *request, const char *what);
 /* The same for hand-made frames [op, payload…]; takes them over. */
-void kvc_expect_silence_raw(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
-                            struct kvc_frames *body, const char *what);
+void kvc_expect_silence_raw(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, struct kvc_frames *body,
+                            const char *what);
 /* Sends; true and *reply filled when answered, false on silence. */
 bool kvc_try_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, const struct kvc_request *request,
                   struct kvc_reply **reply);
+
+/* Appends a frame of 200,000 arrays inside each other. */
+void kvc_append_nested_arrays(struct kvc_frames *frames);
 
 /* ---- oracles ---- */
 

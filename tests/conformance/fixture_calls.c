@@ -1,4 +1,6 @@
 /* Single calls of checks: answered, or rightly not answered. */
+#include <string.h>
+
 #include "tests/conformance/fixture.h"
 
 static void free_reply(void *arg)
@@ -78,4 +80,15 @@ void kvc_expect_silence_raw(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, stru
     struct kvc_error err = KVC_ERROR_INIT;
     kvc_expect_ok(ctx, "sending", kvc_client_send(rpc->client, body, &uid, &err), &err);
     expect_no_reply(ctx, rpc, uid, what);
+}
+
+void kvc_append_nested_arrays(struct kvc_frames *frames)
+{
+    enum { DEPTH = 200000 };
+    struct kvc_buffer nested = {0};
+    kvc_buffer_reserve(&nested, DEPTH);
+    memset(nested.data, 0x91, DEPTH); /* an array of one element */
+    nested.size = DEPTH;
+    kvc_buffer_append_byte(&nested, 0xc0);
+    kvc_frames_append_buffer(frames, &nested);
 }
