@@ -465,10 +465,13 @@ static kvc_status start(struct bench *bench, struct kvc_error *err)
 
     progress(bench, "Connecting to LMCache MP Server at %s (mode=%s) ...", options->rpc_url,
              options->mode);
-    struct kvc_identity identity;
-    KVC_GUARD(kvc_identify(options->rpc_url, NULL, options->connect_timeout_ms, options->timeout_ms,
-                           &identity, err));
-    bench->rpc.dialect = options->dialect != NULL ? options->dialect : identity.dialect;
+    bench->rpc.dialect = options->dialect;
+    if (bench->rpc.dialect == NULL) {
+        struct kvc_identity identity;
+        KVC_GUARD(kvc_identify(options->rpc_url, NULL, options->connect_timeout_ms,
+                               options->timeout_ms, &identity, err));
+        bench->rpc.dialect = identity.dialect;
+    }
     bench->rpc.timeout_ms = options->timeout_ms;
     snprintf(result->dialect, sizeof(result->dialect), "%s", bench->rpc.dialect->name);
     KVC_GUARD(kvc_client_open(options->rpc_url, options->connect_timeout_ms, &bench->client, err));

@@ -48,7 +48,7 @@ struct kvc_bench_server_result {
     int64_t bytes_verified;
     char first_problem[512]; /* "" when there was none */
     char path[32];           /* kvc_path_name of the path taken */
-    char path_reason[320];
+    char path_reason[336];
     char dialect[16];
     char http_checksums[160]; /* compared, or why not */
     int64_t chunk_size;       /* tokens */
