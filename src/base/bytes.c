@@ -275,6 +275,17 @@ size_t kvc_utf8_sequence(const char *text, size_t size)
     return point < smallest || point > 0x10ffff || surrogate ? 0 : length;
 }
 
+bool kvc_utf8_is_valid(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size;) {
+        const size_t sequence = kvc_utf8_sequence(text + i, size - i);
+        if (sequence == 0)
+            return false;
+        i += sequence;
+    }
+    return true;
+}
+
 void kvc_text_escape(struct kvc_str text, struct kvc_buffer *out)
 {
     for (size_t i = 0; i < text.size;) {

@@ -80,6 +80,7 @@ kvc_status kvc_hex_decode(struct kvc_str hex, struct kvc_buffer *out, struct kvc
 void kvc_text_escape(struct kvc_str text, struct kvc_buffer *out);
 /* Length of the valid UTF-8 sequence at the start of text, or 0. Never looks past size. */
 size_t kvc_utf8_sequence(const char *text, size_t size);
+bool kvc_utf8_is_valid(const char *text, size_t size);
 
 #define KVC_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

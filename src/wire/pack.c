@@ -152,17 +152,6 @@ static bool read_head(const uint8_t *data, size_t size, struct head *head)
     return true;
 }
 
-static bool is_utf8(const uint8_t *data, size_t size)
-{
-    for (size_t i = 0; i < size;) {
-        const size_t sequence = kvc_utf8_sequence((const char *)data + i, size - i);
-        if (sequence == 0)
-            return false;
-        i += sequence;
-    }
-    return true;
-}
-
 static kvc_status malformed(struct kvc_error *err, size_t position, const char *what)
 {
     kvc_fail(err, KVC_EFORMAT, "malformed msgpack: %s", what);
@@ -185,7 +174,8 @@ static kvc_status check_head(struct kvc_bytes bytes, size_t position, struct hea
         return malformed(err, position, "a length goes beyond the end");
     if (head->children > left - head->size)
         return malformed(err, position, "a count goes beyond the end");
-    if (head->is_text && !is_utf8(bytes.data + position + head->size, (size_t)head->content))
+    if (head->is_text &&
+        !kvc_utf8_is_valid((const char *)bytes.data + position + head->size, (size_t)head->content))
         return malformed(err, position, "text is not UTF-8");
     return KVC_OK;
 }

@@ -209,8 +209,10 @@ static kvc_status op_str(struct machine *machine, int length_size)
     struct kvc_bytes bytes = {0};
     KVC_GUARD(take_number(machine, (size_t)length_size, &size));
     KVC_GUARD(take(machine, size, &bytes));
-    push_new(machine, KVC_PICKLE_STR)->text =
-        (struct kvc_str){(const char *)bytes.data, bytes.size};
+    const struct kvc_str text = {(const char *)bytes.data, bytes.size};
+    if (!kvc_utf8_is_valid(text.data, text.size))
+        return fail_at(machine, "text is not UTF-8");
+    push_new(machine, KVC_PICKLE_STR)->text = text;
     return KVC_OK;
 }
 
