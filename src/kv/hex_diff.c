@@ -44,18 +44,15 @@ void kvc_stamp_hex_diff(const uint8_t *expected, const uint8_t *actual, size_t s
     if (offset > 0 && max_lines > 2)
         offset -= LINE; /* one line that is right, to see where the wrong ones begin */
     for (size_t lines = 0; offset < size; lines++, offset += LINE) {
+        const size_t left = count_different(expected + offset, actual + offset, size - offset);
         const size_t count = size - offset < LINE ? size - offset : LINE;
-        const size_t after = offset + count;
-        /* The last line is for what is left out, if anything is. */
-        if (lines + 1 == max_lines &&
-            count_different(expected + after, actual + after, size - after) > 0) {
-            kvc_buffer_printf(out, "%08zx  ... %zu more bytes differ\n", offset,
-                              count_different(expected + offset, actual + offset, size - offset));
+        const size_t here = count_different(expected + offset, actual + offset, count);
+        if (left == 0)
+            return;
+        if (lines + 1 == max_lines && left > here) {
+            kvc_buffer_printf(out, "%08zx  ... %zu more bytes differ\n", offset, left);
             return;
         }
-        if (lines == max_lines ||
-            count_different(expected + offset, actual + offset, size - offset) == 0)
-            return;
         append_line(expected, actual, offset, count, out);
     }
 }

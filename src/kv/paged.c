@@ -8,7 +8,7 @@
 
 #include "src/kv/region.h"
 
-enum { GUARD_SIZE = 4096 };
+#define GUARD_SIZE ((size_t)4096)
 
 /* Never two equal bytes side by side: a fill, a shifted copy and a copied block all show. */
 static uint8_t guard_byte(size_t index)
@@ -111,9 +111,14 @@ static kvc_status check_guard(const struct kvc_paged *paged, const struct kvc_te
     if (first == GUARD_SIZE)
         return KVC_OK;
     char text[64];
-    kvc_fail(err, KVC_EMISMATCH, "bytes %s the tensor were written: %zu to %zu bytes %s it",
-             front ? "before" : "behind", front ? GUARD_SIZE - last : first,
-             front ? GUARD_SIZE - first : last, front ? "before" : "behind");
+    if (front)
+        kvc_fail(err, KVC_EMISMATCH,
+                 "the guard before the tensor was written: %zu to %zu bytes before its start",
+                 GUARD_SIZE - last, GUARD_SIZE - first);
+    else
+        kvc_fail(err, KVC_EMISMATCH,
+                 "the guard behind the tensor was written: bytes %zu to %zu after its end", first,
+                 last);
     kvc_error_set_where(err, "%s", layer_text(paged, tensor, text));
     kvc_error_set_expected(err, "0x%02x", guard_byte(first));
     kvc_error_set_got(err, "0x%02x", guard[first]);

@@ -4,59 +4,66 @@
 
 #include "src/base/clock.h"
 
-/* Seed and request are not positions: they take any 64-bit value. */
 enum coordinate { SEED, REQUEST, GROUP, LAYER, KV, TOKEN, HEAD, ELEMENT };
 
-static struct kvc_stamp_lanes lanes_of(const struct kvc_dtype *dtype)
+#define ALL_BYTES(byte) (0x0101010101010101u * (uint64_t)(byte))
+
+/* In each float of a word, the exponent bit that is made the opposite of the one below it. */
+static uint64_t guarded_bits(const struct kvc_dtype *dtype)
 {
-    const size_t size = dtype->float_size != 0 ? dtype->float_size : dtype->size;
-    struct kvc_stamp_lanes lanes = {0, 0};
-    for (size_t lane = 0; lane < 8 / size; lane++)
-        lanes.top |= (uint64_t)1 << (8 * size * (lane + 1) - 1);
-    lanes.guarded = dtype->float_size != 0 ? lanes.top >> 1 : 0;
-    return lanes;
+    uint64_t bits = 0;
+    for (size_t end = dtype->float_size; end != 0 && end <= 8; end += dtype->float_size)
+        bits |= (uint64_t)1 << (8 * end - 2);
+    return bits;
 }
 
-/* What a coordinate adds to the key: its digits in base 128, each times an odd number that is
- * another one for each lane. */
-static uint64_t part_of(const struct kvc_stamp_lanes *lanes, enum coordinate coordinate,
-                        uint64_t value)
+/* Moves the guarded bits to the signs and puts a copy of the bits below in their place. */
+static uint64_t fit_float(uint64_t key, uint64_t guarded)
+{
+    return (key & ~guarded) | (key & guarded) << 1 | (key << 1 & guarded);
+}
+
+static uint64_t random_word(enum coordinate coordinate, uint64_t number)
+{
+    return kvc_mix(((uint64_t)coordinate << 32 | number) + 1);
+}
+
+/* What a coordinate adds to the key. Eight products at once in the field of 128 elements, which are
+ * polynomials over GF(2) modulo x^7 + x + 1. */
+static uint64_t part_of(enum coordinate coordinate, uint64_t value, uint64_t guarded)
 {
     uint64_t sum = 0;
     for (uint64_t digit = 0; value != 0; digit++, value >>= 7) {
-        /* Odd in each lane: the lowest bit of a lane is the one above the highest of the last. */
-        const uint64_t odd = lanes->top << 1 | 1;
-        uint64_t factor = kvc_mix(((uint64_t)coordinate << 32 | digit) + 1) | odd;
-        for (uint64_t rest = value & 127; rest != 0; rest >>= 1) {
-            if ((rest & 1) != 0)
-                sum = kvc_stamp_add(lanes, sum, factor);
-            factor = kvc_stamp_add(lanes, factor, factor);
+        /* No factor may be 0. */
+        uint64_t product = (random_word(coordinate, digit) & ALL_BYTES(0x7f)) | ALL_BYTES(1);
+        for (uint64_t bits = value & 0x7f; bits != 0; bits >>= 1) {
+            if ((bits & 1) != 0)
+                sum ^= product;
+            const uint64_t overflow = product >> 6 & ALL_BYTES(1);
+            product = (product << 1 & ALL_BYTES(0x7f)) ^ overflow ^ overflow << 1;
         }
     }
-    return sum;
+    return fit_float(sum, guarded);
 }
 
-static uint64_t pattern_word(const struct kvc_stamp_lanes *lanes, uint64_t word)
+/* Has each guarded bit equal to the one below it, so that the key decides that they differ. */
+static uint64_t pattern_word(uint64_t word, uint64_t guarded)
 {
-    const uint64_t bits = kvc_mix(((uint64_t)ELEMENT << 32 | word) + 1);
-    /* Xor must keep the guarded bit the opposite of its neighbour. */
-    return (bits & ~lanes->guarded) | (bits << 1 & lanes->guarded);
+    const uint64_t bits = random_word(ELEMENT, word);
+    return (bits & ~guarded) | (bits << 1 & guarded);
 }
 
-static uint64_t base_of(const struct kvc_stamp_lanes *lanes, struct kvc_stamp_source source,
-                        size_t group_index)
+static uint64_t base_of(struct kvc_stamp_source source, size_t group_index, uint64_t guarded)
 {
-    const uint64_t seed = part_of(lanes, SEED, source.seed);
-    const uint64_t request = part_of(lanes, REQUEST, source.request);
-    const uint64_t group = part_of(lanes, GROUP, group_index);
-    return kvc_stamp_add(lanes, kvc_stamp_add(lanes, seed, request), group);
+    return guarded ^ part_of(SEED, source.seed, guarded) ^
+           part_of(REQUEST, source.request, guarded) ^ part_of(GROUP, group_index, guarded);
 }
 
 void kvc_stamp_plan_open(struct kvc_stamp_source source, const struct kvc_group *group,
                          size_t group_index, int64_t first_token, int64_t count,
                          struct kvc_stamp_plan *plan)
 {
-    const struct kvc_stamp_lanes lanes = lanes_of(group->dtype);
+    const uint64_t guarded = guarded_bits(group->dtype);
     const int64_t layers = group->num_layers * group->kv_size;
     const size_t words = ((size_t)group->head_size * group->dtype->size + 7) / 8;
     *plan = (struct kvc_stamp_plan){
@@ -64,24 +71,21 @@ void kvc_stamp_plan_open(struct kvc_stamp_source source, const struct kvc_group 
         .group_index = group_index,
         .first_token = first_token,
         .token_count = count,
-        .lanes = lanes,
         .layers = kvc_alloc((size_t)layers * sizeof(uint64_t)),
         .tokens = kvc_alloc((size_t)count * sizeof(uint64_t)),
         .heads = kvc_alloc((size_t)group->num_heads * sizeof(uint64_t)),
         .pattern = kvc_alloc(words * sizeof(uint64_t)),
     };
-    const uint64_t base = base_of(&lanes, source, group_index);
-    for (int64_t i = 0; i < layers; i++) {
-        const uint64_t layer = part_of(&lanes, LAYER, (uint64_t)(i / group->kv_size));
-        const uint64_t kv = part_of(&lanes, KV, (uint64_t)(i % group->kv_size));
-        plan->layers[i] = kvc_stamp_add(&lanes, base, kvc_stamp_add(&lanes, layer, kv));
-    }
+    const uint64_t base = base_of(source, group_index, guarded);
+    for (int64_t i = 0; i < layers; i++)
+        plan->layers[i] = base ^ part_of(LAYER, (uint64_t)(i / group->kv_size), guarded) ^
+                          part_of(KV, (uint64_t)(i % group->kv_size), guarded);
     for (int64_t i = 0; i < count; i++)
-        plan->tokens[i] = part_of(&lanes, TOKEN, (uint64_t)(first_token + i));
+        plan->tokens[i] = part_of(TOKEN, (uint64_t)(first_token + i), guarded);
     for (int64_t i = 0; i < group->num_heads; i++)
-        plan->heads[i] = part_of(&lanes, HEAD, (uint64_t)i);
+        plan->heads[i] = part_of(HEAD, (uint64_t)i, guarded);
     for (size_t i = 0; i < words; i++)
-        plan->pattern[i] = pattern_word(&lanes, i);
+        plan->pattern[i] = pattern_word(i, guarded);
 }
 
 void kvc_stamp_plan_close(struct kvc_stamp_plan *plan)
@@ -97,19 +101,13 @@ uint64_t kvc_stamp_value(struct kvc_stamp_source source, const struct kvc_group 
                          size_t group_index, int64_t layer, int64_t kv, int64_t token, int64_t head,
                          int64_t element)
 {
-    const struct kvc_stamp_lanes lanes = lanes_of(group->dtype);
+    const uint64_t guarded = guarded_bits(group->dtype);
     const size_t size = group->dtype->size;
-    const uint64_t parts[] = {
-        part_of(&lanes, LAYER, (uint64_t)layer),
-        part_of(&lanes, KV, (uint64_t)kv),
-        part_of(&lanes, TOKEN, (uint64_t)token),
-        part_of(&lanes, HEAD, (uint64_t)head),
-    };
-    uint64_t sum = base_of(&lanes, source, group_index);
-    for (size_t i = 0; i < KVC_COUNT_OF(parts); i++)
-        sum = kvc_stamp_add(&lanes, sum, parts[i]);
+    const uint64_t key =
+        base_of(source, group_index, guarded) ^ part_of(LAYER, (uint64_t)layer, guarded) ^
+        part_of(KV, (uint64_t)kv, guarded) ^ part_of(TOKEN, (uint64_t)token, guarded) ^
+        part_of(HEAD, (uint64_t)head, guarded);
     const uint64_t offset = (uint64_t)element * size;
-    const uint64_t word = kvc_stamp_finish(&lanes, sum) ^ pattern_word(&lanes, offset / 8);
-    const uint64_t value = word >> (8 * (offset % 8));
+    const uint64_t value = (key ^ pattern_word(offset / 8, guarded)) >> (8 * (offset % 8));
     return size == 8 ? value : value & (((uint64_t)1 << (8 * size)) - 1);
 }

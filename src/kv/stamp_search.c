@@ -7,7 +7,7 @@
 #include "src/kv/stamp_plan.h"
 
 /* Rows looked at beside those that were checked. */
-enum { MAX_ROWS = 1 << 20 };
+enum { MAX_ROWS = 1 << 18 };
 /* With fewer bytes, looking at every byte offset finds anything anywhere. */
 enum { HALF = KVC_STAMP_EVIDENCE / 2 };
 

@@ -67,8 +67,8 @@ void kvc_scatter_chunk(const struct kvc_group *group, uint8_t *const *tensors,
 int64_t kvc_skip_blocks(int64_t skip_first_n_tokens, int64_t chunk_index, int64_t chunk_tokens,
                         int64_t block_size)
 {
-    const int64_t skip = skip_first_n_tokens - chunk_index * chunk_tokens;
-    if (skip <= 0)
+    if (skip_first_n_tokens <= chunk_index * chunk_tokens)
         return 0;
+    const int64_t skip = skip_first_n_tokens - chunk_index * chunk_tokens;
     return (skip < chunk_tokens ? skip : chunk_tokens) / block_size;
 }
