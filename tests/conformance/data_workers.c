@@ -116,7 +116,8 @@ KVC_CHECK(chunk_of_other_size, .id = "data/chunk-of-other-size",
 
 /* ---- groups ---- */
 
-static struct kvc_worker *two_group_worker(struct kvc_ctx *ctx)
+static struct kvc_worker *two_group_worker(struct kvc_ctx *ctx, const char *second_dtype,
+                                           bool found_by_the_server)
 {
     struct kvc_worker_options options = kvc_worker_defaults(ctx);
     struct kvc_geometry *geometry = &options.geometry;
@@ -126,15 +127,16 @@ static struct kvc_worker *two_group_worker(struct kvc_ctx *ctx)
     geometry->groups[1].num_layers = 1;
     geometry->groups[1].num_heads = 1;
     geometry->groups[1].head_size = 32;
-    if (kvc_ctx_variant_is(ctx, "two-dtypes"))
-        geometry->groups[1].dtype = kvc_dtype_find(KVC_STR("float32"));
-    options.keep_groups_empty = kvc_ctx_variant_is(ctx, "found-by-the-server");
+    geometry->groups[1].dtype = kvc_dtype_find(kvc_str_of(second_dtype));
+    options.keep_groups_empty = found_by_the_server;
     return kvc_open_worker(ctx, &options);
 }
 
 static void two_groups(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker = two_group_worker(ctx);
+    struct kvc_worker *worker =
+        two_group_worker(ctx, kvc_ctx_variant_is(ctx, "two-dtypes") ? "float32" : "float16",
+                         kvc_ctx_variant_is(ctx, "found-by-the-server"));
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 3));
     const struct kvc_ints blocks = kvc_chunk_blocks(ctx, worker, 3);
     kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 3), 0);
@@ -154,7 +156,7 @@ KVC_CHECK(
 
 static void skip_in_every_group(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker = two_group_worker(ctx);
+    struct kvc_worker *worker = two_group_worker(ctx, "float16", false);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     const struct kvc_ints blocks = kvc_chunk_blocks(ctx, worker, 2);
     const struct kvc_ints written = kvc_ints_slice(blocks, 3, blocks.count - 3);
