@@ -267,6 +267,23 @@ static kvc_status open_reports(const struct run_flags *flags, struct reports *re
         .verbose = flags->verbose,
     };
     reports->items[reports->count++] = kvc_report_console(&console);
+    const struct {
+        const char *path, *flag;
+        kvc_status (*open)(const char *path, bool fixed_times, struct kvc_report **report,
+                           struct kvc_error *err);
+    } files[] = {
+        {flags->junit, "--junit", kvc_report_junit},
+        {flags->json, "--json", kvc_report_json},
+    };
+    for (size_t i = 0; i < KVC_COUNT_OF(files); i++) {
+        if (files[i].path == NULL)
+            continue;
+        if (files[i].open(files[i].path, false, &reports->items[reports->count], err) != KVC_OK) {
+            kvc_error_set_where(err, "%s", files[i].flag);
+            return err->status;
+        }
+        reports->count++;
+    }
     return KVC_OK;
 }
 
