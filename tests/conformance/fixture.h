@@ -91,6 +91,8 @@ void kvc_expect_untouched_except(struct kvc_ctx *ctx, struct kvc_worker *worker,
 /* Sends and expects an answer; the reply is freed when the check ends. */
 struct kvc_reply *kvc_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
                            const struct kvc_request *request);
+/* NOOP is answered on this connection, whatever it says. what names it for a failure. */
+void kvc_expect_served(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, const char *what);
 /* Sends and expects no answer within the silence limit, and then that NOOP on the same connection
  * is answered. what says why silence is right. */
 void kvc_expect_silence(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,

@@ -41,6 +41,18 @@ bool kvc_try_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, const struct k
     return true;
 }
 
+void kvc_expect_served(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, const char *what)
+{
+    const struct kvc_request noop = {.op = KVC_OP_NOOP};
+    struct kvc_frames reply = {0};
+    uint64_t uid = 0;
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, what, kvc_rpc_send(rpc, &noop, &uid, &err), &err);
+    kvc_expect_ok(ctx, what, kvc_client_wait(rpc->client, uid, rpc->timeout_ms, &reply, &err),
+                  &err);
+    kvc_frames_clear(&reply);
+}
+
 /* Ends the check if uid is answered, or if the connection is no longer served. */
 static void expect_no_reply(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, uint64_t uid,
                             const char *what)
@@ -60,8 +72,7 @@ static void expect_no_reply(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, uint
     }
     if (status != KVC_ETIMEOUT)
         kvc_expect_ok(ctx, what, status, &err);
-    kvc_expect_ok(ctx, "NOOP after the request that is not answered", kvc_rpc_noop(rpc, &err),
-                  &err);
+    kvc_expect_served(ctx, rpc, "NOOP after a request that is not answered");
 }
 
 void kvc_expect_silence(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
