@@ -232,6 +232,7 @@ enum mock_answer mock_on_end_session(struct mock_call *call)
 {
     struct mock *mock = call->mock;
     struct mock_session *session = mock_session_find(&mock->sessions, call->request->request_id);
+    mock_transfers_end_session(&mock->transfers, &mock->store, call->request->request_id);
     if (session == NULL) {
         mock_remark(call, "there is no session " KVC_STR_FMT,
                     KVC_STR_ARG(call->request->request_id));

@@ -119,6 +119,19 @@ void mock_transfers_expire(struct mock_transfers *transfers, struct mock_store *
     }
 }
 
+void mock_transfers_end_session(struct mock_transfers *transfers, struct mock_store *store,
+                                struct kvc_str request_id)
+{
+    const uint64_t request = request_hash(request_id);
+    struct mock_transfer *transfer = LIST_FIRST(&transfers->list);
+    while (transfer != NULL) {
+        struct mock_transfer *next = LIST_NEXT(transfer, in_list);
+        if (transfer->kind == MOCK_STORED && transfer->request == request)
+            mock_transfer_publish(transfer, store);
+        transfer = next;
+    }
+}
+
 void mock_transfers_leave(struct mock_transfers *transfers, struct mock_store *store,
                           int64_t instance_id, bool publish)
 {

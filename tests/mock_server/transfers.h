@@ -18,7 +18,7 @@ struct mock_transfer {
     enum mock_transfer_kind kind;
     int64_t instance_id;
     uint8_t identity[KVC_BLAKE3_SIZE]; /* of the key, see mock_key_identity */
-    uint64_t request;                  /* hash of the request id, for a defect */
+    uint64_t request;                  /* hash of the request id */
     int64_t end_ms;                    /* INT64_MAX: never by itself */
     struct mock_object **objects;      /* reserved; a prepared retrieve has none */
     size_t object_count;
@@ -53,6 +53,9 @@ void mock_transfer_publish_and_keep(struct mock_transfer *transfer, struct mock_
  * defect). */
 void mock_transfers_expire(struct mock_transfers *transfers, struct mock_store *store,
                            int64_t now_ms, bool leases_publish);
+/* Publishes the stores of a request at once: with its session, all that it began is over. */
+void mock_transfers_end_session(struct mock_transfers *transfers, struct mock_store *store,
+                                struct kvc_str request_id);
 /* Ends what an engine-driven instance has under way: dropped, or published with a defect. */
 void mock_transfers_leave(struct mock_transfers *transfers, struct mock_store *store,
                           int64_t instance_id, bool publish);
