@@ -1,0 +1,64 @@
+#include "tests/unit/wire/samples.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+struct kvc_bytes sample_copy(struct kvc_bytes bytes)
+{
+    uint8_t *copy = kvc_alloc(bytes.size);
+    if (bytes.size > 0)
+        memcpy(copy, bytes.data, bytes.size);
+    return (struct kvc_bytes){copy, bytes.size};
+}
+
+static struct kvc_bytes parse(struct kvc_str hex)
+{
+    struct kvc_buffer digits = {0};
+    struct kvc_buffer bytes = {0};
+    for (size_t i = 0; i < hex.size; i++)
+        if (strchr(" \n", hex.data[i]) == NULL)
+            kvc_buffer_append_byte(&digits, (uint8_t)hex.data[i]);
+    const kvc_status status = kvc_hex_decode(kvc_str_of(kvc_buffer_text(&digits)), &bytes, NULL);
+    cr_assert_eq(status, KVC_OK, "no hex: " KVC_STR_FMT, KVC_STR_ARG(hex));
+    const struct kvc_bytes copy = sample_copy(kvc_buffer_view(&bytes));
+    kvc_buffer_clear(&digits);
+    kvc_buffer_clear(&bytes);
+    return copy;
+}
+
+struct kvc_bytes sample_bytes(const char *hex)
+{
+    return parse(kvc_str_of(hex));
+}
+
+const struct kvc_dialect *sample_dialect(const char *release)
+{
+    const struct kvc_dialect *dialect = kvc_dialect_find(kvc_str_of(release));
+    cr_assert_not_null(dialect, "no dialect for %s", release);
+    return dialect;
+}
+
+struct kvc_frames sample_frames(const char *hex)
+{
+    struct kvc_frames frames = {0};
+    while (hex != NULL) {
+        const char *end = strchr(hex, '|');
+        const struct kvc_bytes frame =
+            parse((struct kvc_str){hex, end != NULL ? (size_t)(end - hex) : strlen(hex)});
+        kvc_frames_append_view(&frames, frame.data, frame.size);
+        hex = end != NULL ? end + 1 : NULL;
+    }
+    return frames;
+}
+
+void sample_assert_equal(struct kvc_bytes got, struct kvc_bytes expected, const char *what)
+{
+    struct kvc_buffer got_hex = {0};
+    struct kvc_buffer expected_hex = {0};
+    kvc_hex_encode(got, &got_hex);
+    kvc_hex_encode(expected, &expected_hex);
+    cr_assert(kvc_bytes_equal(got, expected), "%s\n     got %s\nexpected %s", what,
+              kvc_buffer_text(&got_hex), kvc_buffer_text(&expected_hex));
+    kvc_buffer_clear(&got_hex);
+    kvc_buffer_clear(&expected_hex);
+}
