@@ -151,18 +151,18 @@ static kvc_status set_value(const struct kvc_option *option, const char *text, v
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 96 };
 
-/* Prints text from HELP_COLUMN on, broken at spaces. */
-static void print_wrapped(const char *text)
+/* Prints text from column `left` on, broken at spaces. */
+static void print_wrapped(const char *text, size_t left)
 {
-    size_t column = HELP_COLUMN;
+    size_t column = left;
     while (*text != '\0') {
         const size_t word = strcspn(text, " ");
-        if (column > HELP_COLUMN && column + 1 + word > HELP_WIDTH) {
-            printf("\n%*s", HELP_COLUMN, "");
-            column = HELP_COLUMN;
+        if (column > left && column + 1 + word > HELP_WIDTH) {
+            printf("\n%*s", (int)left, "");
+            column = left;
         }
-        printf("%s%.*s", column > HELP_COLUMN ? " " : "", (int)word, text);
-        column += word + (column > HELP_COLUMN);
+        printf("%s%.*s", column > left ? " " : "", (int)word, text);
+        column += word + (column > left);
         text += word + strspn(text + word, " ");
     }
     printf("\n");
@@ -181,12 +181,13 @@ static void print_option(const struct kvc_option *option)
         printf("%s\n%*s", left, HELP_COLUMN, "");
     else
         printf("%-*s", HELP_COLUMN, left);
-    print_wrapped(option->help);
+    print_wrapped(option->help, HELP_COLUMN);
 }
 
 static void print_help(const struct kvc_command_line *line)
 {
-    printf("usage: %s\n\n%s\n", line->usage, line->about);
+    printf("usage: %s\n\n", line->usage);
+    print_wrapped(line->about, 0);
     for (size_t i = 0; i < line->group_count; i++) {
         const struct kvc_option_group *group = &line->groups[i];
         printf("\n%s:\n", group->title);

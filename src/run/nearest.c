@@ -59,6 +59,9 @@ void kvc_nearest_append(const char *name, const char *const *candidates, size_t 
             best_distance[place] = distance;
         }
     }
+    /* What is clearly farther than the best is noise. */
+    while (found > 1 && best_distance[found - 1] > best_distance[0] + 2)
+        found--;
     for (size_t i = 0; i < found; i++)
         kvc_buffer_printf(out, "%s%s", i > 0 ? ", " : "", best[i]);
 }

@@ -1,2 +1,256 @@
+/* A server that we start from a command, and end. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/target/aside.h"
+#include "src/target/supervisor.h"
 #include "src/target/target_impl.h"
-const struct kvc_target_ops kvc_target_launch = {.name = "launch"};
+
+#define RPC_PORT  "{rpc_port}"
+#define HTTP_PORT "{http_port}"
+
+enum {
+    COMMAND_GRACE_MS = 10000, /* for the server to end by itself */
+    STOP_GRACE_MS = 15000,    /* for the supervisor to see to that */
+    CONNECT_TRY_MS = 500,
+    RETRY_MS = 100,
+    HTTP_PATIENCE_MS = 15000, /* HTTP may start after ZMQ */
+    LOG_TAIL_BYTES = 320,
+};
+
+struct launch_state {
+    int stop_fd; /* the supervisor ends the server when this closes */
+    char *log_path;
+    bool log_is_temporary;
+    int exit_status; /* of a command that ended by itself */
+};
+
+/* ---- addresses ---- */
+
+/* A port that is free now. Two are bound before either is given up, so that they differ. */
+static kvc_status find_ports(int ports[2], struct kvc_error *err)
+{
+    int fds[2] = {-1, -1};
+    kvc_status status = KVC_OK;
+    for (size_t i = 0; i < 2 && status == KVC_OK; i++) {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t size = sizeof(address);
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fds[i] < 0 || bind(fds[i], (struct sockaddr *)&address, sizeof(address)) != 0 ||
+            getsockname(fds[i], (struct sockaddr *)&address, &size) != 0)
+            status = kvc_fail_errno(err, "cannot find a free port");
+        ports[i] = ntohs(address.sin_port);
+    }
+    for (size_t i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    return status;
+}
+
+/* The text with every `name` replaced by a number; the caller frees it. */
+static char *fill_in(const char *text, const char *name, int number)
+{
+    struct kvc_buffer out = {0};
+    const char *found;
+    while ((found = strstr(text, name)) != NULL) {
+        kvc_buffer_append(&out, text, (size_t)(found - text));
+        kvc_buffer_printf(&out, "%d", number);
+        text = found + strlen(name);
+    }
+    kvc_buffer_append_text(&out, text);
+    return kvc_buffer_take_text(&out);
+}
+
+/* Sets the URLs; gives back the command with the ports in it. */
+static kvc_status resolve_addresses(struct kvc_target *target, char **command,
+                                    struct kvc_error *err)
+{
+    const struct kvc_target_options *options = &target->options;
+    const bool has_rpc_port = strstr(options->launch, RPC_PORT) != NULL;
+    int ports[2];
+    if (!has_rpc_port && options->rpc_url == NULL)
+        return kvc_fail(err, KVC_EUSAGE,
+                        "--launch: where will the server listen? Put " RPC_PORT
+                        " into the command, or give --rpc-url");
+    KVC_GUARD(find_ports(ports, err));
+    if (has_rpc_port)
+        snprintf(target->rpc_url, sizeof(target->rpc_url), "tcp://127.0.0.1:%d", ports[0]);
+    else
+        snprintf(target->rpc_url, sizeof(target->rpc_url), "%s", options->rpc_url);
+    if (strstr(options->launch, HTTP_PORT) != NULL)
+        snprintf(target->http_url, sizeof(target->http_url), "http://127.0.0.1:%d", ports[1]);
+    else
+        snprintf(target->http_url, sizeof(target->http_url), "%s",
+                 options->http_url != NULL ? options->http_url : "");
+    char *half_filled = fill_in(options->launch, RPC_PORT, ports[0]);
+    *command = fill_in(half_filled, HTTP_PORT, ports[1]);
+    free(half_filled);
+    return KVC_OK;
+}
+
+/* ---- the log ---- */
+
+static kvc_status open_log(const struct kvc_target_options *options, struct launch_state *state,
+                           int *fd, struct kvc_error *err)
+{
+    if (options->launch_log != NULL) {
+        state->log_path = kvc_strdup(options->launch_log);
+        *fd = open(state->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    } else {
+        const char *folder = getenv("TMPDIR");
+        state->log_path = kvc_format("%s/kvconform-launch-XXXXXX", folder ? folder : "/tmp");
+        state->log_is_temporary = true;
+        *fd = mkostemp(state->log_path, O_CLOEXEC);
+    }
+    if (*fd >= 0)
+        return KVC_OK;
+    state->log_is_temporary = false;
+    return kvc_fail(err, KVC_EUSAGE, "cannot write the server's log '%s': %s", state->log_path,
+                    strerror(errno));
+}
+
+/* Appends the last lines of the log, joined by " | ". */
+static void append_log_tail(const struct launch_state *state, struct kvc_buffer *out)
+{
+    char bytes[LOG_TAIL_BYTES + 1] = "";
+    FILE *file = fopen(state->log_path, "r");
+    if (file == NULL)
+        return;
+    const bool cut = fseek(file, -LOG_TAIL_BYTES, SEEK_END) == 0;
+    const size_t size = fread(bytes, 1, LOG_TAIL_BYTES, file);
+    fclose(file);
+    bytes[size] = '\0';
+    const char *start = cut && strchr(bytes, '\n') != NULL ? strchr(bytes, '\n') + 1 : bytes;
+    for (const char *c = start; *c != '\0'; c++) {
+        if (*c != '\n')
+            kvc_buffer_append_byte(out, (uint8_t)*c);
+        else if (c[1] != '\0')
+            kvc_buffer_append_text(out, " | ");
+    }
+}
+
+static kvc_status fail_with_log(const struct launch_state *state, kvc_status status,
+                                const char *what, struct kvc_error *err)
+{
+    struct kvc_buffer tail = {0};
+    append_log_tail(state, &tail);
+    kvc_fail(err, status, "%s; its log ends: %s", what,
+             tail.size > 0 ? kvc_buffer_text(&tail) : "(empty)");
+    kvc_buffer_clear(&tail);
+    return status;
+}
+
+/* ---- starting ---- */
+
+static kvc_status start_supervisor(struct kvc_target *target, const char *command, int log_fd,
+                                   struct kvc_error *err)
+{
+    struct launch_state *state = target->state;
+    int stop[2];
+    if (pipe2(stop, O_CLOEXEC) != 0)
+        return kvc_fail_errno(err, "cannot make a pipe");
+    const pid_t parent = getpid();
+    const pid_t child = fork();
+    if (child == 0)
+        kvc_supervise(command, parent, log_fd, stop[0], COMMAND_GRACE_MS);
+    close(stop[0]);
+    state->stop_fd = stop[1];
+    if (child < 0)
+        return kvc_fail_errno(err, "cannot start a process");
+    target->process = child;
+    return KVC_OK;
+}
+
+static bool command_ended(struct kvc_target *target)
+{
+    struct launch_state *state = target->state;
+    int status;
+    if (target->process == 0 || waitpid(target->process, &status, WNOHANG) != target->process)
+        return target->process == 0;
+    state->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    target->process = 0;
+    return true;
+}
+
+/* Asks until it answers. */
+static kvc_status await_answer(struct kvc_target *target, struct kvc_error *err)
+{
+    struct launch_state *state = target->state;
+    const int64_t deadline_ms = kvc_now_ms() + target->options.start_timeout_ms;
+    while (true) {
+        const kvc_status status = kvc_target_identify(target, CONNECT_TRY_MS, err);
+        if (status != KVC_ECONNECT && status != KVC_ETIMEOUT && status != KVC_ELOST)
+            return status;
+        if (command_ended(target)) {
+            char what[80];
+            snprintf(what, sizeof(what), "the launched command ended with status %d",
+                     state->exit_status);
+            return fail_with_log(state, KVC_ELOST, what, err);
+        }
+        if (kvc_now_ms() >= deadline_ms) {
+            char what[80];
+            snprintf(what, sizeof(what), "the launched server did not answer within %.0f s",
+                     (double)target->options.start_timeout_ms / 1000);
+            return fail_with_log(state, KVC_ETIMEOUT, what, err);
+        }
+        kvc_sleep_ms(RETRY_MS);
+    }
+}
+
+static kvc_status launch_start(struct kvc_target *target, const struct kvc_target_setup *setup,
+                               struct kvc_error *err)
+{
+    (void)setup;
+    struct launch_state *state = kvc_alloc_zero(1, sizeof(*state));
+    char *command = NULL;
+    int log_fd = -1;
+    state->stop_fd = -1;
+    target->state = state;
+    kvc_status status = resolve_addresses(target, &command, err);
+    if (status == KVC_OK)
+        status = open_log(&target->options, state, &log_fd, err);
+    if (status == KVC_OK)
+        status = start_supervisor(target, command, log_fd, err);
+    if (log_fd >= 0)
+        close(log_fd);
+    free(command);
+    if (status == KVC_OK)
+        status = await_answer(target, err);
+    if (status == KVC_OK && target->http_url[0] != '\0')
+        kvc_target_await_http(target, HTTP_PATIENCE_MS);
+    return status;
+}
+
+static void launch_stop(struct kvc_target *target)
+{
+    struct launch_state *state = target->state;
+    if (state == NULL)
+        return;
+    if (state->stop_fd >= 0)
+        close(state->stop_fd);
+    if (target->process != 0)
+        kvc_target_end_process(target->process, false, STOP_GRACE_MS);
+    if (state->log_is_temporary)
+        unlink(state->log_path);
+    free(state->log_path);
+    free(state);
+    target->state = NULL;
+    target->process = 0;
+}
+
+const struct kvc_target_ops kvc_target_launch = {
+    .name = "launch",
+    .can_restart = true,
+    .is_private = true,
+    .start = launch_start,
+    .stop = launch_stop,
+};

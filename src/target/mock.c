@@ -1,5 +1,5 @@
 /* The bundled mock server, in a child process that ends when we do. */
-#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -147,8 +147,14 @@ static kvc_status mock_start(struct kvc_target *target, const struct kvc_target_
         return kvc_fail(err, KVC_EUNSUPPORTED, "this program has no mock server");
     fill_identity(target);
     int ready[2], stop[2];
-    if (pipe(ready) != 0 || pipe(stop) != 0)
+    if (pipe2(ready, O_CLOEXEC) != 0)
         return kvc_fail_errno(err, "cannot make a pipe");
+    if (pipe2(stop, O_CLOEXEC) != 0) {
+        kvc_fail_errno(err, "cannot make a pipe");
+        close(ready[0]);
+        close(ready[1]);
+        return KVC_ESYSTEM;
+    }
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0)

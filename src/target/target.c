@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "src/base/clock.h"
 #include "src/driver/rpc.h"
+#include "src/link/http.h"
 #include "src/target/aside.h"
 #include "src/target/target_impl.h"
 
@@ -96,6 +98,40 @@ kvc_status kvc_target_identify(struct kvc_target *target, int64_t connect_timeou
         target->options.dialect != NULL ? ask_chunk_size : ask_identity, &asked, &target->identity,
         sizeof(target->identity),
         connect_timeout_ms + questions * target->options.timeout_ms + ASIDE_MARGIN_MS, err);
+}
+
+/* The version as /lmc_version gives it: a JSON string, "0.5.6". */
+static void copy_version(struct kvc_buffer *body, char *version, size_t size)
+{
+    const char *text = kvc_buffer_text(body);
+    if (text[0] == '"')
+        snprintf(version, size, "%.*s", (int)strcspn(text + 1, "\""), text + 1);
+}
+
+static kvc_status ask_http(const void *arg, void *result, struct kvc_error *err)
+{
+    enum { RETRY_MS = 100 };
+    const struct kvc_target *target = arg;
+    struct kvc_identity *identity = result;
+    while (true) {
+        struct kvc_http_response response = {0};
+        const kvc_status status = kvc_http_request("GET", target->http_url, "/lmc_version", NULL,
+                                                   target->options.timeout_ms, &response, err);
+        if (status == KVC_OK && response.status == 200)
+            copy_version(&response.body, identity->version, sizeof(identity->version));
+        kvc_http_response_clear(&response);
+        if (status != KVC_ECONNECT && status != KVC_ETIMEOUT)
+            return status;
+        kvc_sleep_ms(RETRY_MS);
+    }
+}
+
+void kvc_target_await_http(struct kvc_target *target, int64_t patience_ms)
+{
+    struct kvc_identity found = {0};
+    if (kvc_aside_run(ask_http, target, &found, sizeof(found), patience_ms, NULL) == KVC_OK &&
+        target->identity.version[0] == '\0')
+        memcpy(target->identity.version, found.version, sizeof(found.version));
 }
 
 struct noop_question {

@@ -14,6 +14,10 @@ extern const struct kvc_target_ops kvc_target_mock;
 kvc_status kvc_target_identify(struct kvc_target *target, int64_t connect_timeout_ms,
                                struct kvc_error *err);
 
+/* Waits until something answers at the target's HTTP address, at most patience_ms; takes the version
+ * from there if it is not known yet. That nothing answers is for others to find. */
+void kvc_target_await_http(struct kvc_target *target, int64_t patience_ms);
+
 /* Sends SIGTERM to a child of ours (with group: to its process group), waits for it, and sends
  * SIGKILL when it has not ended after grace_ms. */
 void kvc_target_end_process(int pid, bool group, int64_t grace_ms);

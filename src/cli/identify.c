@@ -1,0 +1,109 @@
+/* `kvconform identify`. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/cli/cli.h"
+
+struct identify_flags {
+    const char *format;
+};
+
+static const char *const format_choices[] = {"text", "json", NULL};
+
+static const struct kvc_option identify_table[] = {
+    {.name = "format",
+     .kind = KVC_OPTION_CHOICE,
+     .offset = 0,
+     .argument = "FORMAT",
+     .choices = format_choices,
+     .help = "text (default) or json"},
+};
+
+static void print_text(const struct kvc_target *target)
+{
+    const struct kvc_identity *identity = &target->identity;
+    printf("server:     %s\n", target->rpc_url);
+    printf("dialect:    %s (spoken by", identity->dialect->name);
+    for (const char *const *release = identity->dialect->releases; *release != NULL; release++)
+        printf(" %s", *release);
+    printf(")\n");
+    if (identity->version[0] != '\0')
+        printf("version:    %s\n", identity->version);
+    printf("chunk size: %lld tokens\n", (long long)identity->chunk_size);
+    printf("found by:   %s\n", identity->how);
+}
+
+static void print_json(const struct kvc_target *target)
+{
+    const struct kvc_identity *identity = &target->identity;
+    json_t *root = json_object();
+    json_t *releases = json_array();
+    for (const char *const *release = identity->dialect->releases; *release != NULL; release++)
+        json_array_append_new(releases, json_string(*release));
+    json_object_set_new(root, "schema", json_integer(1));
+    json_object_set_new(root, "kind", json_string("identity"));
+    json_object_set_new(root, "rpc_url", json_string(target->rpc_url));
+    json_object_set_new(root, "dialect", json_string(identity->dialect->name));
+    json_object_set_new(root, "releases", releases);
+    json_object_set_new(root, "server_version", json_string(identity->version));
+    json_object_set_new(root, "chunk_size", json_integer(identity->chunk_size));
+    json_object_set_new(root, "dialect_found_by", json_string(identity->how));
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(root);
+}
+
+static int identify(const struct kvc_target_flags *target_flags, const struct identify_flags *flags)
+{
+    struct kvc_target_options options;
+    struct kvc_target target;
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_status status = kvc_target_flags_resolve(target_flags, &options, &err);
+    if (status == KVC_OK && options.rpc_url == NULL && options.launch == NULL)
+        status = kvc_fail(&err, KVC_EUSAGE, "which server? Give --rpc-url or --launch");
+    if (status == KVC_OK)
+        status = kvc_target_init(&options, &target, &err);
+    if (status == KVC_OK)
+        status = kvc_target_start(&target, NULL, &err);
+    if (status != KVC_OK) {
+        kvc_print_error(&err);
+        return kvc_exit_status(status);
+    }
+    if (strcmp(flags->format, "json") == 0)
+        print_json(&target);
+    else
+        print_text(&target);
+    kvc_target_stop(&target);
+    return KVC_EXIT_OK;
+}
+
+static int command_identify(int argc, char **argv)
+{
+    struct identify_flags flags = {.format = "text"};
+    struct kvc_target_flags target_flags = {0};
+    const struct kvc_option_group groups[] = {
+        {"Target", kvc_target_flag_table, kvc_target_flag_count, &target_flags},
+        {"Output", identify_table, KVC_COUNT_OF(identify_table), &flags},
+    };
+    const struct kvc_command_line line = {
+        .usage = "kvconform identify --rpc-url URL [OPTION…]",
+        .about = "Which dialect a server speaks, found without changing its state.",
+        .groups = groups,
+        .group_count = KVC_COUNT_OF(groups),
+    };
+    char **arguments = NULL;
+    size_t count = 0;
+    int exit_status = 0;
+    if (kvc_options_parse(&line, argc, argv, &arguments, &count, &exit_status))
+        exit_status = identify(&target_flags, &flags);
+    kvc_texts_clear(&target_flags.defects);
+    return exit_status;
+}
+
+const struct kvc_command kvc_command_identify = {
+    .name = "identify",
+    .summary = "which dialect a server speaks, without changing its state",
+    .run = command_identify,
+};

@@ -1,0 +1,173 @@
+#include "src/target/supervisor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/target/aside.h"
+
+#define SHM_FOLDER "/dev/shm/"
+
+static volatile sig_atomic_t told_to_stop;
+
+static void on_stop(int signal)
+{
+    (void)signal;
+    told_to_stop = 1;
+}
+
+/* ---- segments of a process that cannot clean up ---- */
+
+/* Names, one a line. */
+static struct kvc_buffer list_segments(void)
+{
+    struct kvc_buffer names = {0};
+    DIR *folder = opendir(SHM_FOLDER);
+    if (folder == NULL)
+        return names;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        kvc_buffer_printf(&names, "\n%s\n", entry->d_name);
+    closedir(folder);
+    return names;
+}
+
+static bool is_listed(struct kvc_buffer *names, const char *name)
+{
+    char *line = kvc_format("\n%s\n", name);
+    const bool listed = strstr(kvc_buffer_text(names), line) != NULL;
+    free(line);
+    return listed;
+}
+
+/* Adds the segments that a process has mapped and that were not there `before`. */
+static void add_mapped(const char *pid, struct kvc_buffer *before, struct kvc_buffer *found)
+{
+    char *path = kvc_format("/proc/%s/maps", pid);
+    FILE *maps = fopen(path, "r");
+    char *line = NULL;
+    size_t capacity = 0;
+    free(path);
+    while (maps != NULL && getline(&line, &capacity, maps) >= 0) {
+        char *name = strstr(line, " " SHM_FOLDER);
+        if (name == NULL)
+            continue;
+        name += strlen(" " SHM_FOLDER);
+        name[strcspn(name, " \n")] = '\0';
+        if (!is_listed(before, name) && !is_listed(found, name))
+            kvc_buffer_printf(found, "\n%s\n", name);
+    }
+    free(line);
+    if (maps != NULL)
+        fclose(maps);
+}
+
+static struct kvc_buffer segments_of_group(pid_t group, struct kvc_buffer *before)
+{
+    struct kvc_buffer found = {0};
+    DIR *folder = opendir("/proc");
+    if (folder == NULL)
+        return found;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0 && getpgid(pid) == group)
+            add_mapped(entry->d_name, before, &found);
+    }
+    closedir(folder);
+    return found;
+}
+
+static void remove_segments(struct kvc_buffer *names)
+{
+    for (char *name = strtok((char *)kvc_buffer_text(names), "\n"); name != NULL;
+         name = strtok(NULL, "\n"))
+        shm_unlink(name);
+}
+
+/* ---- the command ---- */
+
+static _Noreturn void be_command(const char *command, int supervisor, int log_fd)
+{
+    const int null_fd = open("/dev/null", O_RDONLY);
+    dup2(null_fd, STDIN_FILENO);
+    dup2(log_fd, STDOUT_FILENO);
+    dup2(log_fd, STDERR_FILENO);
+    kvc_aside_detach(supervisor, SIGTERM, NULL, 0);
+    setpgid(0, 0);
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    dprintf(STDERR_FILENO, "cannot run /bin/sh: %s\n", strerror(errno));
+    _exit(127);
+}
+
+static bool group_lives(pid_t group)
+{
+    while (waitpid(-group, NULL, WNOHANG) > 0) {
+    }
+    return kill(-group, 0) == 0;
+}
+
+/* Ends whatever is left of the group. */
+static void end_group(pid_t group, int grace_ms, struct kvc_buffer *before)
+{
+    enum { STEP_MS = 20 };
+    const int64_t deadline_ms = kvc_now_ms() + grace_ms;
+    kill(-group, SIGTERM);
+    while (group_lives(group) && kvc_now_ms() < deadline_ms)
+        kvc_sleep_ms(STEP_MS);
+    if (!group_lives(group))
+        return;
+    struct kvc_buffer segments = segments_of_group(group, before);
+    kill(-group, SIGKILL);
+    while (group_lives(group))
+        kvc_sleep_ms(STEP_MS);
+    remove_segments(&segments);
+    kvc_buffer_clear(&segments);
+}
+
+/* Waits for one of the reasons to end; the command's wait status, or -1 while it runs. */
+static int await_end(pid_t command, int stop_fd)
+{
+    enum { SLICE_MS = 50 };
+    int status;
+    while (!told_to_stop) {
+        if (waitpid(command, &status, WNOHANG) == command)
+            return status;
+        struct pollfd stop = {.fd = stop_fd, .events = POLLIN};
+        if (poll(&stop, 1, SLICE_MS) > 0)
+            break;
+    }
+    return -1;
+}
+
+void kvc_supervise(const char *command, int parent, int log_fd, int stop_fd, int grace_ms)
+{
+    const int keep[] = {log_fd, stop_fd};
+    /* No signal when the parent dies: the pipe tells, and then there is work to do. */
+    kvc_aside_detach(parent, 0, keep, KVC_COUNT_OF(keep));
+    setsid(); /* Ctrl-C is for kvconform, which then ends us */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_stop}, NULL);
+    struct kvc_buffer before = list_segments();
+    const pid_t supervisor = getpid();
+    const pid_t child = fork();
+    if (child == 0)
+        be_command(command, supervisor, log_fd);
+    if (child < 0)
+        _exit(127);
+    setpgid(child, child);
+    const int status = await_end(child, stop_fd);
+    end_group(child, grace_ms, &before);
+    kvc_buffer_clear(&before);
+    if (status == -1)
+        _exit(0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
