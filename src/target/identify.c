@@ -10,7 +10,7 @@
 #include "src/wire/pack.h"
 
 /* How long an answer may lag behind that of a question asked after it. */
-enum { GRACE_MS = 150, MAX_HTTP_MS = 2000 };
+enum { GRACE_MS = 100, MAX_HTTP_MS = 2000 };
 
 /* What a reply's result is; NOTHING: no reply, NO_RESULT: a void one. */
 enum answer { NOTHING, NO_RESULT, NUMBER, YES_OR_NO, TEXT, LIST, OTHER };
