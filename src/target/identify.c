@@ -68,7 +68,6 @@ static enum answer classify(const struct kvc_frames *reply, int64_t *number)
     if (reply->count < 3)
         return NO_RESULT;
     msgpack_zone zone;
-    msgpack_zone_init(&zone, MSGPACK_ZONE_CHUNK_SIZE);
     msgpack_object object;
     enum answer answer = OTHER;
     if (kvc_msgpack_read(kvc_frames_view(reply, 2), &zone, &object, NULL) == KVC_OK) {

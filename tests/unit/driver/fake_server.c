@@ -6,7 +6,7 @@
 static int64_t next_found(struct fake_server *fake)
 {
     const size_t asked = (size_t)fake->asked[KVC_OP_LOOKUP];
-    if (fake->found_count == 0)
+    if (fake->found_count == 0 || asked == 0)
         return 0;
     return fake->found[asked <= fake->found_count ? asked - 1 : fake->found_count - 1];
 }
