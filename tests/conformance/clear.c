@@ -44,16 +44,6 @@ KVC_CHECK(
     .level = KVC_LEVEL_MUST, .flags = KVC_FLAG_DESTRUCTIVE | KVC_FLAG_EXCLUSIVE,
     .paths = KVC_PATHS_ALL, .run = stores_again);
 
-static void clears_nothing(struct kvc_ctx *ctx)
-{
-    clear(ctx, true);
-    clear(ctx, true);
-}
-KVC_CHECK(clears_nothing, .id = "control/clear-twice",
-          .clause = "CLEAR of an empty cache is answered.", .source = "protocol 4.15",
-          .exchange = "CLEAR x 2", .level = KVC_LEVEL_SHOULD,
-          .flags = KVC_FLAG_DESTRUCTIVE | KVC_FLAG_EXCLUSIVE, .run = clears_nothing);
-
 /* ---- chunks that somebody is about to read ---- */
 
 static void spares_locked(struct kvc_ctx *ctx)

@@ -22,6 +22,18 @@ static void append_text(struct kvc_frames *body, struct kvc_str text)
     kvc_frames_append_buffer(body, &payload);
 }
 
+static void expect_answer(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, struct kvc_frames *body,
+                          const char *what)
+{
+    uint64_t uid = 0;
+    struct kvc_frames reply = {0};
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, what, kvc_client_send(rpc->client, body, &uid, &err), &err);
+    kvc_expect_ok(ctx, what, kvc_client_wait(rpc->client, uid, rpc->timeout_ms, &reply, &err),
+                  &err);
+    kvc_frames_clear(&reply);
+}
+
 /* ---- how many payloads ---- */
 
 static const char *const miscounted_ops[] = {"noop-surplus",
@@ -92,36 +104,39 @@ KVC_CHECK(
     .level = KVC_LEVEL_SHOULD, .variants = bad_texts, .run = ignores_bad_payload);
 
 static const char *const integer_forms[] = {"float", "digits", "wide", NULL};
-static const struct kvc_str integer_bytes[] = {
-    {"\xcb\x41\xdf\xff\xff\xff\x40\x00\x00", 9}, /* 2147483645.0 */
-    {"\xaa"
-     "2147483645",
-     11},
-    {"\xd3\x00\x00\x00\x00\x7f\xff\xff\xfd", 9},
-};
+
+static void append_integer(struct kvc_ctx *ctx, struct kvc_frames *body, int64_t value)
+{
+    struct kvc_buffer payload = {0};
+    if (kvc_ctx_variant_is(ctx, "float")) {
+        kvc_msgpack_write_float(&payload, (double)value);
+    } else if (kvc_ctx_variant_is(ctx, "digits")) {
+        char digits[24];
+        snprintf(digits, sizeof digits, "%lld", (long long)value);
+        kvc_msgpack_write_str(&payload, kvc_str_of(digits));
+    } else {
+        kvc_buffer_append_byte(&payload, 0xd3); /* int64 */
+        for (int shift = 56; shift >= 0; shift -= 8)
+            kvc_buffer_append_byte(&payload, (uint8_t)(value >> shift));
+    }
+    kvc_frames_append_buffer(body, &payload);
+}
 
 static void reads_integer_forms(struct kvc_ctx *ctx)
 {
-    const struct kvc_str bytes = integer_bytes[kvc_variant_index(ctx)];
-    const bool server_copies = kvc_default_worker(ctx)->path == KVC_PATH_LMCACHE_DRIVEN;
+    const struct kvc_worker *worker = kvc_default_worker(ctx);
     struct kvc_frames body =
-        body_of(ctx, server_copies ? KVC_OP_UNREGISTER_KV_CACHE : KVC_OP_UNREGISTER_ENGINE_DRIVEN);
-    kvc_frames_append_copy(&body, bytes.data, bytes.size);
-    const struct kvc_rpc *rpc = kvc_ctx_rpc(ctx);
-    uint64_t uid = 0;
-    struct kvc_frames reply = {0};
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "sending", kvc_client_send(rpc->client, &body, &uid, &err), &err);
-    kvc_expect_ok(ctx, "UNREGISTER",
-                  kvc_client_wait(rpc->client, uid, rpc->timeout_ms, &reply, &err), &err);
-    kvc_frames_clear(&reply);
+        body_of(ctx, worker->path == KVC_PATH_LMCACHE_DRIVEN ? KVC_OP_UNREGISTER_KV_CACHE
+                                                             : KVC_OP_UNREGISTER_ENGINE_DRIVEN);
+    append_integer(ctx, &body, worker->options.instance_id);
+    expect_answer(ctx, &worker->rpc, &body, "UNREGISTER");
 }
 KVC_CHECK(reads_integer_forms, .id = "framing/integer-forms",
           .clause =
               "A payload that is an integer may come as a whole float, as digits, as a bool, or "
               "in any width.",
-          .source = "protocol 1.3", .exchange = "UNREGISTER of an instance nobody has",
-          .level = KVC_LEVEL_OBSERVED, .variants = integer_forms, .run = reads_integer_forms);
+          .source = "protocol 1.3", .exchange = "REGISTER, UNREGISTER", .level = KVC_LEVEL_OBSERVED,
+          .variants = integer_forms, .run = reads_integer_forms);
 
 /* ---- the forms of a key ---- */
 
@@ -246,14 +261,7 @@ static void reads_key_form(struct kvc_ctx *ctx)
                       kvc_fresh_blocks(ctx, group->num_blocks, key.end / group->block_size), 0);
     const struct kvc_key asked = kvc_key_renamed(ctx, &key);
     struct kvc_frames body = lookup_in_form(ctx, &asked, &good_keys[kvc_variant_index(ctx)]);
-    struct kvc_frames reply = {0};
-    uint64_t uid = 0;
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "sending", kvc_client_send(worker->rpc.client, &body, &uid, &err), &err);
-    kvc_expect_ok(ctx, "LOOKUP",
-                  kvc_client_wait(worker->rpc.client, uid, worker->rpc.timeout_ms, &reply, &err),
-                  &err);
-    kvc_frames_clear(&reply);
+    expect_answer(ctx, &worker->rpc, &body, "LOOKUP");
     const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS,
                                       .request_id = asked.request_id};
     kvc_expect_int(ctx, "chunks found by LOOKUP", kvc_call(ctx, &worker->rpc, &query)->count, 1);
