@@ -65,11 +65,11 @@ static kvc_status set_seed(const char *text, void *value, struct kvc_error *err)
     return KVC_OK;
 }
 
-static kvc_status set_seconds(const char *text, void *value, struct kvc_error *err)
+static kvc_status set_seconds(const char *text, double minimum, void *value, struct kvc_error *err)
 {
     char *end = NULL;
     const double seconds = strtod(text, &end);
-    if (end == text || *end != '\0' || !(seconds >= 0.001 && seconds <= 1e6))
+    if (end == text || *end != '\0' || !(seconds >= minimum && seconds <= 1e6))
         return refuse(text, "a number of seconds, such as 10 or 0.5", err);
     *(int64_t *)value = (int64_t)(seconds * 1000);
     return KVC_OK;
@@ -138,7 +138,9 @@ static kvc_status set_value(const struct kvc_option *option, const char *text, v
     case KVC_OPTION_SEED:
         return set_seed(text, value, err);
     case KVC_OPTION_SECONDS:
-        return set_seconds(text, value, err);
+        return set_seconds(text, 0.001, value, err);
+    case KVC_OPTION_PAUSE:
+        return set_seconds(text, 0, value, err);
     case KVC_OPTION_BYTES:
         return set_bytes(option, text, value, err);
     case KVC_OPTION_CHOICE:

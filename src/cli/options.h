@@ -11,6 +11,7 @@ enum kvc_option_kind {
     KVC_OPTION_NUMBER,  /* int64_t, not below minimum */
     KVC_OPTION_SEED,    /* uint64_t, decimal or 0x… */
     KVC_OPTION_SECONDS, /* int64_t milliseconds, from "10" or "0.5" */
+    KVC_OPTION_PAUSE,   /* the same, and 0 is one, too */
     KVC_OPTION_BYTES,   /* int64_t, from "4096", "64M", "2G" (powers of 1024) */
     KVC_OPTION_CHOICE,  /* const char *: one of choices */
 };
