@@ -8,50 +8,61 @@
 #include "src/kv/stamp_plan.h"
 #include "src/kv/stamp_search.h"
 
-/* ---- one row ---- */
+/* ---- one run of bytes with one key ---- */
 
-/* Memory is read and written through these, so that a row may start at any byte. */
-typedef uint64_t vector __attribute__((vector_size(32)));
-enum { WORDS = sizeof(vector) / sizeof(uint64_t) };
+/* Memory is read and written through copies of words, so that a run may start at any byte. */
+enum { WORD = sizeof(uint64_t), VECTOR = 2 * WORD };
+typedef uint64_t vector __attribute__((vector_size(VECTOR)));
 
-static void write_row(const uint64_t *pattern, uint64_t key, uint8_t *row, size_t size)
+static inline uint64_t read_word(const uint8_t *from, size_t size)
 {
-    size_t i = 0;
-    for (; (i + 1) * sizeof(uint64_t) <= size; i++) {
-        const uint64_t word = pattern[i] ^ key;
-        memcpy(row + i * sizeof(word), &word, sizeof(word));
-    }
-    const uint64_t word = size % sizeof(word) != 0 ? pattern[i] ^ key : 0;
-    memcpy(row + i * sizeof(word), &word, size % sizeof(word));
+    uint64_t word = 0;
+    memcpy(&word, from, size);
+    return word;
 }
 
-/* 0 when the row is what it must be. */
-static inline uint64_t compare_row(const uint64_t *pattern, uint64_t key, const uint8_t *row,
-                                   size_t size)
+static inline vector read_vector(const void *from)
 {
-    const vector keys = {key, key, key, key};
-    vector different = {0};
+    vector words;
+    memcpy(&words, from, VECTOR);
+    return words;
+}
+
+static inline void write_run(const uint64_t *pattern, uint64_t key, uint8_t *run, size_t size)
+{
+    const vector keys = {key, key};
     size_t at = 0;
-    for (; at + sizeof(vector) <= size; at += sizeof(vector)) {
-        vector held, expected;
-        memcpy(&held, row + at, sizeof(held));
-        memcpy(&expected, (const uint8_t *)pattern + at, sizeof(expected));
-        different |= held ^ expected ^ keys;
+    for (; at + VECTOR <= size; at += VECTOR) {
+        const vector words = read_vector(pattern + at / WORD) ^ keys;
+        memcpy(run + at, &words, VECTOR);
     }
-    uint64_t all = different[0] | different[1] | different[2] | different[3];
-    for (; at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
-        uint64_t held;
-        memcpy(&held, row + at, sizeof(held));
-        all |= held ^ pattern[at / sizeof(uint64_t)] ^ key;
+    for (; at < size; at += WORD) {
+        const uint64_t word = pattern[at / WORD] ^ key;
+        memcpy(run + at, &word, size - at < WORD ? size - at : WORD);
     }
+}
+
+/* Adds a bit to *different for each bit that is not what it must be. */
+static inline void compare_run(const uint64_t *pattern, uint64_t key, const uint8_t *run,
+                               size_t size, uint64_t *different)
+{
+    const vector keys = {key, key};
+    vector even = {0}, odd = {0}; /* two, so that they need not wait for one another */
+    size_t at = 0;
+    for (; at + 2 * VECTOR <= size; at += 2 * VECTOR) {
+        const uint64_t *expected = pattern + at / WORD;
+        even |= read_vector(run + at) ^ read_vector(expected) ^ keys;
+        odd |= read_vector(run + at + VECTOR) ^ read_vector(expected + VECTOR / WORD) ^ keys;
+    }
+    even |= odd;
+    uint64_t all = even[0] | even[1];
+    for (; at + WORD <= size; at += WORD)
+        all |= read_word(run + at, WORD) ^ pattern[at / WORD] ^ key;
     if (at < size) {
-        uint64_t held = 0, expected = 0;
-        const uint64_t word = pattern[at / sizeof(uint64_t)] ^ key;
-        memcpy(&held, row + at, size - at);
-        memcpy(&expected, &word, size - at);
-        all |= held ^ expected;
+        const uint64_t expected = pattern[at / WORD] ^ key;
+        all |= read_word(run + at, size - at) ^ read_word((const uint8_t *)&expected, size - at);
     }
-    return all;
+    *different |= all;
 }
 
 /* ---- the rows of a region ---- */
@@ -64,33 +75,44 @@ struct place {
     int64_t block;       /* -1: in a chunk */
 };
 
+/* A region as runs of one key each: a token's rows where they lie side by side as in the pattern,
+ * else single rows; in either case with the heads outside, which is the order of memory. */
+struct runs {
+    int64_t heads; /* 1 for whole tokens */
+    size_t size;
+};
+
+static struct runs runs_of(const struct kvc_region *region)
+{
+    const bool whole_tokens = region->token_major && region->row_size % WORD == 0;
+    return whole_tokens ? (struct runs){1, (size_t)(region->row_size * region->num_heads)}
+                        : (struct runs){region->num_heads, (size_t)region->row_size};
+}
+
 static void write_region(const struct kvc_stamp_plan *plan, const struct place *place)
 {
     const struct kvc_region *region = &place->region;
-    for (int64_t slot = 0; slot < region->block_size; slot++) {
-        for (int64_t head = 0; head < region->num_heads; head++) {
-            const uint64_t key =
-                kvc_stamp_key(plan, place->layer_kv, place->first_token + slot, head);
-            write_row(plan->pattern, key,
+    const struct runs runs = runs_of(region);
+    for (int64_t head = 0; head < runs.heads; head++) {
+        for (int64_t slot = 0; slot < region->block_size; slot++)
+            write_run(kvc_stamp_row(plan, head),
+                      kvc_stamp_key(plan, place->layer_kv, place->first_token + slot),
                       region->data + slot * region->slot_stride + head * region->head_stride,
-                      (size_t)region->row_size);
-        }
+                      runs.size);
     }
 }
 
 static bool region_is_right(const struct kvc_stamp_plan *plan, const struct place *place)
 {
     const struct kvc_region *region = &place->region;
+    const struct runs runs = runs_of(region);
     uint64_t different = 0;
-    for (int64_t slot = 0; slot < region->block_size; slot++) {
-        for (int64_t head = 0; head < region->num_heads; head++) {
-            const uint64_t key =
-                kvc_stamp_key(plan, place->layer_kv, place->first_token + slot, head);
-            different |=
-                compare_row(plan->pattern, key,
-                            region->data + slot * region->slot_stride + head * region->head_stride,
-                            (size_t)region->row_size);
-        }
+    for (int64_t head = 0; head < runs.heads; head++) {
+        for (int64_t slot = 0; slot < region->block_size; slot++)
+            compare_run(kvc_stamp_row(plan, head),
+                        kvc_stamp_key(plan, place->layer_kv, place->first_token + slot),
+                        region->data + slot * region->slot_stride + head * region->head_stride,
+                        runs.size, &different);
     }
     return different == 0;
 }
@@ -217,9 +239,9 @@ static void count_wrong(struct findings *findings, const struct kvc_stamp_plan *
         for (int64_t head = 0; head < region->num_heads; head++) {
             const uint8_t *row =
                 region->data + slot * region->slot_stride + head * region->head_stride;
-            write_row(plan->pattern,
-                      kvc_stamp_key(plan, place->layer_kv, place->first_token + slot, head),
-                      expected, row_size);
+            write_run(kvc_stamp_row(plan, head),
+                      kvc_stamp_key(plan, place->layer_kv, place->first_token + slot), expected,
+                      row_size);
             for (size_t at = 0; at < row_size; at += size) {
                 if (memcmp(row + at, expected + at, size) == 0)
                     continue;

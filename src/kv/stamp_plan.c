@@ -59,6 +59,21 @@ static uint64_t base_of(struct kvc_stamp_source source, size_t group_index, uint
            part_of(REQUEST, source.request, guarded) ^ part_of(GROUP, group_index, guarded);
 }
 
+/* The lowest digit of a token and the others add up, so 128 tokens share the work for the others. */
+static void plan_tokens(struct kvc_stamp_plan *plan, uint64_t guarded)
+{
+    uint64_t lowest[128];
+    for (uint64_t digit = 0; digit < KVC_COUNT_OF(lowest); digit++)
+        lowest[digit] = part_of(TOKEN, digit, guarded);
+    uint64_t others = 0;
+    for (int64_t i = 0; i < plan->token_count; i++) {
+        const uint64_t token = (uint64_t)(plan->first_token + i);
+        if (i == 0 || token % 128 == 0)
+            others = part_of(TOKEN, token - token % 128, guarded);
+        plan->tokens[i] = others ^ lowest[token % 128];
+    }
+}
+
 void kvc_stamp_plan_open(struct kvc_stamp_source source, const struct kvc_group *group,
                          size_t group_index, int64_t first_token, int64_t count,
                          struct kvc_stamp_plan *plan)
@@ -73,26 +88,26 @@ void kvc_stamp_plan_open(struct kvc_stamp_source source, const struct kvc_group 
         .token_count = count,
         .layers = kvc_alloc((size_t)layers * sizeof(uint64_t)),
         .tokens = kvc_alloc((size_t)count * sizeof(uint64_t)),
-        .heads = kvc_alloc((size_t)group->num_heads * sizeof(uint64_t)),
-        .pattern = kvc_alloc(words * sizeof(uint64_t)),
+        .pattern = kvc_alloc((size_t)group->num_heads * words * sizeof(uint64_t)),
+        .row_words = words,
     };
     const uint64_t base = base_of(source, group_index, guarded);
     for (int64_t i = 0; i < layers; i++)
         plan->layers[i] = base ^ part_of(LAYER, (uint64_t)(i / group->kv_size), guarded) ^
                           part_of(KV, (uint64_t)(i % group->kv_size), guarded);
-    for (int64_t i = 0; i < count; i++)
-        plan->tokens[i] = part_of(TOKEN, (uint64_t)(first_token + i), guarded);
-    for (int64_t i = 0; i < group->num_heads; i++)
-        plan->heads[i] = part_of(HEAD, (uint64_t)i, guarded);
-    for (size_t i = 0; i < words; i++)
-        plan->pattern[i] = pattern_word(i, guarded);
+    plan_tokens(plan, guarded);
+    for (int64_t head = 0; head < group->num_heads; head++) {
+        uint64_t *row = plan->pattern + (size_t)head * words;
+        const uint64_t part = part_of(HEAD, (uint64_t)head, guarded);
+        for (size_t i = 0; i < words; i++)
+            row[i] = pattern_word(i, guarded) ^ part;
+    }
 }
 
 void kvc_stamp_plan_close(struct kvc_stamp_plan *plan)
 {
     free(plan->layers);
     free(plan->tokens);
-    free(plan->heads);
     free(plan->pattern);
     *plan = (struct kvc_stamp_plan){.group = NULL};
 }

@@ -22,10 +22,11 @@ struct kvc_stamp_plan {
     size_t group_index;
     int64_t first_token;
     int64_t token_count;
-    uint64_t *layers;  /* what source, group, and a layer's K (2 x layer) or V make of the key */
-    uint64_t *tokens;  /* what first_token + i adds to it */
-    uint64_t *heads;   /* what a head adds */
-    uint64_t *pattern; /* a row's worth of it, the last word padded */
+    uint64_t *layers; /* what source, group, and a layer's K (2 x layer) or V make of the key */
+    uint64_t *tokens; /* what first_token + i adds to it */
+    uint64_t
+        *pattern; /* row after row of one token: the element's pattern, and what the head adds */
+    size_t row_words; /* from one head's row to the next, the last word padded */
 };
 
 /* Tokens [first_token, first_token + count). Freed with kvc_stamp_plan_close. */
@@ -34,11 +35,17 @@ void kvc_stamp_plan_open(struct kvc_stamp_source source, const struct kvc_group 
                          struct kvc_stamp_plan *plan);
 void kvc_stamp_plan_close(struct kvc_stamp_plan *plan);
 
-/* A row's key. layer_kv: layer x kv_size + kv; token counts from the plan's first one. */
+/* What the pattern of a token's rows is xored with. layer_kv: layer x kv_size + kv; token counts
+ * from the plan's first one. */
 static inline uint64_t kvc_stamp_key(const struct kvc_stamp_plan *plan, int64_t layer_kv,
-                                     int64_t token, int64_t head)
+                                     int64_t token)
 {
-    return plan->layers[layer_kv] ^ plan->tokens[token] ^ plan->heads[head];
+    return plan->layers[layer_kv] ^ plan->tokens[token];
+}
+
+static inline const uint64_t *kvc_stamp_row(const struct kvc_stamp_plan *plan, int64_t head)
+{
+    return plan->pattern + (size_t)head * plan->row_words;
 }
 
 #endif

@@ -57,11 +57,10 @@ static void note_match(struct hunt *hunt, const struct kvc_stamp_place *place, s
     hunt->best_distance = far;
 }
 
-static bool bytes_match(const struct kvc_stamp_plan *plan, uint64_t key, size_t offset,
-                        const struct hunt *hunt)
+static bool bytes_match(const uint64_t *row, uint64_t key, size_t offset, const struct hunt *hunt)
 {
     for (size_t i = 0; i < hunt->held_size; i++, offset++) {
-        const uint64_t word = plan->pattern[offset / 8] ^ key;
+        const uint64_t word = row[offset / 8] ^ key;
         if ((uint8_t)(word >> (8 * (offset % 8))) != hunt->held[i])
             return false;
     }
@@ -71,13 +70,14 @@ static bool bytes_match(const struct kvc_stamp_plan *plan, uint64_t key, size_t 
 static void hunt_row(struct hunt *hunt, const struct kvc_stamp_plan *plan, uint64_t key,
                      struct kvc_stamp_place *place)
 {
+    const uint64_t *row = kvc_stamp_row(plan, place->head);
     const size_t size = plan->group->dtype->size;
     const size_t row_size = (size_t)plan->group->head_size * size;
     const size_t same = (size_t)hunt->expected->element * size;
     const size_t first = hunt->any_offset ? 0 : same;
     const size_t last = hunt->any_offset ? row_size : same;
     for (size_t offset = first; offset <= last && offset + hunt->held_size <= row_size; offset++) {
-        if (!bytes_match(plan, key, offset, hunt))
+        if (!bytes_match(row, key, offset, hunt))
             continue;
         place->element = (int64_t)(offset / size);
         note_match(hunt, place, offset % size);
@@ -96,8 +96,9 @@ static void hunt_group(struct hunt *hunt, struct kvc_stamp_source source,
         place.kv = i % group->kv_size;
         for (int64_t token = 0; token < token_count; token++) {
             place.token = first_token + token;
+            const uint64_t key = kvc_stamp_key(&plan, i, token);
             for (place.head = 0; place.head < group->num_heads; place.head++)
-                hunt_row(hunt, &plan, kvc_stamp_key(&plan, i, token, place.head), &place);
+                hunt_row(hunt, &plan, key, &place);
         }
     }
     kvc_stamp_plan_close(&plan);

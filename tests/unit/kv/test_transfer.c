@@ -1,5 +1,6 @@
 #include <criterion/criterion.h>
 
+#include "src/kv/paged.h"
 #include "src/kv/transfer.h"
 #include "tests/unit/kv/samples.h"
 
@@ -162,6 +163,46 @@ Test(transfer, handles_neighbouring_blocks)
         free(chunk);
         free(expected);
         free_tensors(tensors);
+    }
+}
+
+/* A chunk of a MiB, with rows of whole cache lines, takes another way through memory. */
+Test(transfer, of_a_large_chunk_equals_element_by_element)
+{
+    for (enum kvc_layout layout = 0; layout < KVC_LAYOUT_COUNT; layout++) {
+        struct kvc_geometry geometry = {.group_count = 1};
+        struct kvc_group *group = &geometry.groups[0];
+        *group = form_group(layout, 0, 2);
+        group->num_layers = layout == KVC_LAYOUT_MLA ? 8 : 4;
+        const int64_t tokens = 4 * group->block_size;
+        const size_t size = (size_t)kvc_group_chunk_bytes(group, tokens);
+        int64_t block_ids[4];
+        arbitrary_blocks(group->num_blocks, block_ids);
+        struct kvc_paged paged;
+        cr_assert_eq(kvc_paged_open(&geometry, false, &paged, NULL), KVC_OK);
+        uint8_t *tensors[8], *chunk = aligned_alloc(64, size), *expected = kvc_alloc(size);
+        cr_assert_geq(size, 1 << 20);
+        for (int64_t i = 0; i < group->num_layers; i++) {
+            uint8_t *sample = sample_tensor(group, i, 0x9e3779b1);
+            tensors[i] = paged.tensors[i].data;
+            memcpy(tensors[i], sample, (size_t)paged.tensors[i].bytes);
+            free(sample);
+        }
+        kvc_gather_chunk(group, tensors, block_ids, tokens, chunk);
+        gather_slowly(group, tensors, block_ids, tokens, expected);
+        cr_assert_eq(memcmp(chunk, expected, size), 0, "%s", kvc_layout_name(layout));
+
+        kvc_paged_fill(&paged, 0x5a);
+        kvc_scatter_chunk(group, tensors, block_ids, tokens, 1, chunk);
+        cr_assert_eq(kvc_paged_check_block_is(&paged, block_ids[0], 0x5a, NULL), KVC_OK);
+        cr_assert_eq(kvc_paged_check_block_is(&paged, 1, 0x5a, NULL), KVC_OK);
+        cr_assert_eq(kvc_paged_check_guards(&paged, NULL), KVC_OK);
+        kvc_scatter_chunk(group, tensors, block_ids, tokens, 0, chunk);
+        gather_slowly(group, tensors, block_ids, tokens, chunk);
+        cr_assert_eq(memcmp(chunk, expected, size), 0, "%s", kvc_layout_name(layout));
+        free(chunk);
+        free(expected);
+        kvc_paged_close(&paged);
     }
 }
 
