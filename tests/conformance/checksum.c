@@ -283,42 +283,33 @@ KVC_CHECK(engine_driven_instance, .id = "checksum/engine-driven-instance",
           .level = KVC_LEVEL_OBSERVED, .needs = KVC_NEED_CHECKSUMS,
           .paths = KVC_PATHS_ENGINE_DRIVEN, .run = engine_driven_instance);
 
-static const struct {
-    const char *variant;
-    const char *rest; /* of the body, behind the instance id */
-} bad_requests[] = {
-    {"no-blocks", "\"block_ids\": [], \"chunk_size\": 1"},
-    {"chunk-size-zero", "\"block_ids\": [1], \"chunk_size\": 0"},
-    {"chunk-size-negative", "\"block_ids\": [1], \"chunk_size\": -1"},
-    {"block-is-text", "\"block_ids\": [\"x\"], \"chunk_size\": 1"},
-    {"blocks-is-number", "\"block_ids\": 1, \"chunk_size\": 1"},
-    {"no-json", "\"block_ids\": [1"},
-    {"block-out-of-range", "\"block_ids\": [1000000], \"chunk_size\": 1"},
-    {"block-negative", "\"block_ids\": [-1], \"chunk_size\": 1"},
+/* What is wrong, and the rest of a body behind the instance id that has it. */
+static const char *const bad_request_names[] = {
+    "no-blocks",          "chunk-size-zero",  "chunk-size-negative",
+    "block-is-text",      "blocks-is-number", "no-json",
+    "block-out-of-range", "block-negative",   NULL};
+static const char *const bad_requests[] = {
+    "\"block_ids\": [], \"chunk_size\": 1",        "\"block_ids\": [1], \"chunk_size\": 0",
+    "\"block_ids\": [1], \"chunk_size\": -1",      "\"block_ids\": [\"x\"], \"chunk_size\": 1",
+    "\"block_ids\": 1, \"chunk_size\": 1",         "\"block_ids\": [1",
+    "\"block_ids\": [1000000], \"chunk_size\": 1", "\"block_ids\": [-1], \"chunk_size\": 1",
 };
 
 static void bad_request(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = stamped_worker(ctx);
-    size_t i = 0;
-    while (!kvc_ctx_variant_is(ctx, bad_requests[i].variant))
-        i++;
     char body[160];
     snprintf(body, sizeof body, "{\"instance_id\": %lld, %s}",
-             (long long)worker->options.instance_id, bad_requests[i].rest);
+             (long long)worker->options.instance_id, bad_requests[kvc_variant_index(ctx)]);
     const long status = post_status(ctx, body);
     KVC_EXPECT(ctx, status >= 400 && status <= 499,
                "a request that the client got wrong is answered with status %ld, not 4xx", status);
     expect_own_digests(ctx, worker, kvc_chunk_blocks(ctx, worker, 1), 4);
 }
 
-KVC_CHECK(bad_request, .id = "checksum/bad-request",
-          .clause =
-              "A request that makes no sense is answered with status 4xx, and the next one is "
+KVC_CHECK(
+    bad_request, .id = "checksum/bad-request",
+    .clause = "A request that makes no sense is answered with status 4xx, and the next one is "
               "served.",
-          .source = "protocol 8.2, B15", .exchange = "POST /cache/checksums, twice",
-          .level = KVC_LEVEL_SHOULD, .needs = NEEDS,
-          .variants = (const char *const[]){"no-blocks", "chunk-size-zero", "chunk-size-negative",
-                                            "block-is-text", "blocks-is-number", "no-json",
-                                            "block-out-of-range", "block-negative", NULL},
-          .run = bad_request);
+    .source = "protocol 8.2, B15", .exchange = "POST /cache/checksums, twice",
+    .level = KVC_LEVEL_SHOULD, .needs = NEEDS, .variants = bad_request_names, .run = bad_request);

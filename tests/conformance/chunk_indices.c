@@ -38,53 +38,34 @@ static void expect_indices(struct kvc_ctx *ctx, const struct kvc_transfer_contex
 }
 
 /* Subsets of four chunks, by variant; bit i is chunk i. */
-static const struct {
-    const char *variant;
-    unsigned chunks;
-} subsets[] = {
-    {"none", 0x0},         {"first", 0x1},       {"middle", 0x6}, {"last", 0x8},
-    {"one-inner", 0x4},    {"alternating", 0x5}, {"ends", 0x9},   {"all-but-first", 0xe},
-    {"all-but-last", 0x7}, {"all", 0xf},
-};
-
-#define SUBSET_NAMES                                                                               \
-    {                                                                                              \
-        "none", "first", "middle", "last", "one-inner", "alternating", "ends", "all-but-first",    \
-            "all-but-last", "all", NULL                                                            \
-    }
-
-static unsigned subset(struct kvc_ctx *ctx)
-{
-    size_t i = 0;
-    while (!kvc_ctx_variant_is(ctx, subsets[i].variant))
-        i++;
-    return subsets[i].chunks;
-}
+static const unsigned subsets[] = {0x0, 0x1, 0x6, 0x8, 0x4, 0x5, 0x9, 0xe, 0x7, 0xf};
+static const char *const subset_names[] = {"none",         "first",       "middle", "last",
+                                           "one-inner",    "alternating", "ends",   "all-but-first",
+                                           "all-but-last", "all",         NULL};
 
 static void only_missing(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, CHUNKS));
-    const unsigned cached = subset(ctx);
+    const unsigned cached = subsets[kvc_variant_index(ctx)];
     store_subset(ctx, worker, &key, cached, 0);
     const struct kvc_key whole = kvc_key_renamed(ctx, &key);
     expect_indices(ctx, kvc_prepare_store(ctx, worker, &whole), ~cached & 0xf);
 }
 
-KVC_CHECK(only_missing, .id = "chunk-indices/only-missing",
-          .clause =
-              "PREPARE_STORE gives a slot for each chunk that is not cached and for no other, "
+KVC_CHECK(
+    only_missing, .id = "chunk-indices/only-missing",
+    .clause = "PREPARE_STORE gives a slot for each chunk that is not cached and for no other, "
               "and chunk_indices name them in order.",
-          .source = "protocol 3.3, 4.10, seeds 003",
-          .exchange = "PREPARE_STORE, COMMIT_STORE of some chunks; PREPARE_STORE of all",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL,
-          .variants = (const char *const[])SUBSET_NAMES, .run = only_missing);
+    .source = "protocol 3.3, 4.10, seeds 003",
+    .exchange = "PREPARE_STORE, COMMIT_STORE of some chunks; PREPARE_STORE of all",
+    .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .variants = subset_names, .run = only_missing);
 
 static void fill_the_rest(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, CHUNKS));
-    const unsigned cached = subset(ctx);
+    const unsigned cached = subsets[kvc_variant_index(ctx)];
     store_subset(ctx, worker, &key, cached, 0);
     kvc_stamp_slots(ctx, worker, &key, kvc_prepare_store(ctx, worker, &key), 1);
     kvc_commit_store(ctx, worker, &key); /* false when there was nothing to write */
@@ -104,8 +85,8 @@ KVC_CHECK(fill_the_rest, .id = "chunk-indices/fill-the-rest",
           .source = "protocol 4.10",
           .exchange = "PREPARE_STORE, COMMIT_STORE of some chunks, then of all; LOOKUP, "
                       "PREPARE_RETRIEVE",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL,
-          .variants = (const char *const[])SUBSET_NAMES, .run = fill_the_rest);
+          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .variants = subset_names,
+          .run = fill_the_rest);
 
 static void relative_to_start(struct kvc_ctx *ctx)
 {
@@ -142,24 +123,16 @@ KVC_CHECK(later_window_is_no_prefix, .id = "chunk-indices/later-window",
           .exchange = "PREPARE_STORE, COMMIT_STORE of chunks 1 to 3, LOOKUP; the same of chunk 0",
           .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .run = later_window_is_no_prefix);
 
-static const struct {
-    const char *variant;
-    int64_t chunks[CHUNKS];
-} arrivals[] = {
-    {"backwards", {3, 2, 1, 0}},
-    {"odd-first", {1, 3, 0, 2}},
-    {"inside-out", {2, 1, 3, 0}},
-};
+static const int64_t arrivals[][CHUNKS] = {{3, 2, 1, 0}, {1, 3, 0, 2}, {2, 1, 3, 0}};
+static const char *const arrival_names[] = {"backwards", "odd-first", "inside-out", NULL};
 
 static void any_order_of_arrival(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, CHUNKS));
-    size_t order = 0;
-    while (!kvc_ctx_variant_is(ctx, arrivals[order].variant))
-        order++;
+    const int64_t *order = arrivals[kvc_variant_index(ctx)];
     for (size_t i = 0; i < CHUNKS; i++) {
-        const struct kvc_key one = kvc_key_chunks(worker, &key, arrivals[order].chunks[i], 1);
+        const struct kvc_key one = kvc_key_chunks(worker, &key, order[i], 1);
         kvc_store_slots(ctx, worker, &one, 0);
     }
     kvc_expect_slots_stamped(ctx, worker, &key, kvc_open_slots(ctx, worker, &key), 0);
@@ -170,8 +143,7 @@ KVC_CHECK(any_order_of_arrival, .id = "chunk-indices/any-order",
           .clause = "Chunks may be stored in any order, and each keeps its own bytes.",
           .source = "protocol 4.10, B61",
           .exchange = "PREPARE_STORE, COMMIT_STORE of each chunk; LOOKUP, PREPARE_RETRIEVE of all",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL,
-          .variants = (const char *const[]){"backwards", "odd-first", "inside-out", NULL},
+          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .variants = arrival_names,
           .run = any_order_of_arrival);
 
 static void busy_chunks_left_out(struct kvc_ctx *ctx)

@@ -149,25 +149,6 @@ KVC_CHECK(one_lock_for_each_lookup, .id = "retrieve/one-lock-for-each-lookup",
           .source = "protocol 4.1, 4.6, B27", .exchange = "store; LOOKUP x3; retrieve x3",
           .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .run = one_lock_for_each_lookup);
 
-static void releases_its_lock(struct kvc_ctx *ctx)
-{
-    const struct stored some = store_some(ctx, 3, 3);
-    const int64_t before = kvc_status_count(ctx, read_locks);
-    kvc_expect_int(ctx, "chunks that LOOKUP finds", kvc_lookup(ctx, some.worker, &some.key), 3);
-    kvc_expect_status_count(ctx, read_locks, before + 3);
-    kvc_expect_true(
-        ctx, "success of the retrieve",
-        kvc_retrieve(ctx, some.worker, &some.key, kvc_chunk_blocks(ctx, some.worker, 3), 0));
-    kvc_expect_status_count(ctx, read_locks, before);
-}
-
-KVC_CHECK(releases_its_lock, .id = "retrieve/releases-its-lock",
-          .clause = "A retrieve releases the locks that its lookup took.",
-          .source = "protocol 4.12, 4.14, B26; /status counters",
-          .exchange = "store, LOOKUP, GET /status, retrieve, GET /status",
-          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_STATUS, .flags = KVC_FLAG_EXCLUSIVE,
-          .paths = KVC_PATHS_ALL, .run = releases_its_lock);
-
 static void keeps_locks_outside_the_window(struct kvc_ctx *ctx)
 {
     const struct stored some = store_some(ctx, 3, 3);
@@ -205,26 +186,6 @@ KVC_CHECK(miss_releases_locks, .id = "retrieve/miss-releases-locks",
           .exchange = "store 2 chunks, LOOKUP, retrieve 3 chunks, GET /status",
           .level = KVC_LEVEL_OBSERVED, .needs = KVC_NEED_STATUS, .flags = KVC_FLAG_EXCLUSIVE,
           .paths = KVC_PATHS_ALL, .run = miss_releases_locks);
-
-static void unregister_releases_locks(struct kvc_ctx *ctx)
-{
-    const struct stored some = store_some(ctx, 2, 2);
-    kvc_sibling_worker(ctx, some.worker); /* keeps the model known */
-    const int64_t before = kvc_status_count(ctx, read_locks);
-    kvc_open_slots(ctx, some.worker, &some.key);
-    kvc_expect_status_count(ctx, read_locks, before + 2);
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "UNREGISTER", kvc_worker_unregister(some.worker, &err), &err);
-    kvc_expect_status_count(ctx, read_locks, before);
-}
-
-KVC_CHECK(
-    unregister_releases_locks, .id = "retrieve/unregister-releases-locks",
-    .clause = "Unregistering between PREPARE_RETRIEVE and COMMIT_RETRIEVE releases the locks.",
-    .source = "protocol 4.4, seeds 003; /status counters",
-    .exchange = "store, LOOKUP, PREPARE_RETRIEVE, UNREGISTER, GET /status",
-    .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL | KVC_NEED_STATUS,
-    .flags = KVC_FLAG_EXCLUSIVE, .run = unregister_releases_locks);
 
 enum { LEASE_MS = 60 };
 

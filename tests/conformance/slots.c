@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/base/clock.h"
 #include "tests/conformance/transfer_fixture.h"
 
 #define SLOT_LAYOUTS (KVC_LAYOUT_BIT(KVC_LAYOUT_NHD) | KVC_LAYOUT_BIT(KVC_LAYOUT_MLA))
@@ -134,74 +135,6 @@ KVC_CHECK(aligned_to_page, .id = "slots/page-aligned",
           .clause = "A slot begins at a multiple of 4096 bytes, also behind one of odd length.",
           .source = "protocol 5", .exchange = "PREPARE_STORE", .level = KVC_LEVEL_OBSERVED,
           .needs = KVC_NEED_POOL, .run = aligned_to_page);
-
-/* Registers another instance of the worker's model with num_physical_slots. */
-struct hand_made {
-    const struct kvc_rpc *rpc;
-    int64_t instance_id;
-};
-
-static void unregister_hand_made(void *arg)
-{
-    const struct hand_made *made = arg;
-    const struct kvc_request request = {.op = KVC_OP_UNREGISTER_ENGINE_DRIVEN,
-                                        .instance_id = made->instance_id};
-    kvc_rpc_call_void(made->rpc, &request, NULL);
-}
-
-static struct kvc_request physical_slots_request(struct kvc_ctx *ctx,
-                                                 const struct kvc_worker *worker, int64_t slots)
-{
-    const struct kvc_group *group = &worker->options.geometry.groups[0];
-    struct hand_made *made = kvc_arena_alloc(kvc_ctx_arena(ctx), sizeof *made);
-    *made = (struct hand_made){&worker->rpc, kvc_fresh_instance_id(ctx)};
-    kvc_ctx_defer(ctx, unregister_hand_made, made);
-    return (struct kvc_request){.op = KVC_OP_REGISTER_ENGINE_DRIVEN,
-                                .engine_driven = {.instance_id = made->instance_id,
-                                                  .model_name = worker->options.model_name,
-                                                  .world_size = worker->options.world_size,
-                                                  .block_size = group->block_size,
-                                                  .num_layers = group->num_layers,
-                                                  .hidden_dim_size = kvc_group_hidden(group),
-                                                  .dtype_str = kvc_str_of(group->dtype->name),
-                                                  .use_mla = group->kv_size == 1,
-                                                  .num_physical_slots = KVC_SOME_INT(slots)}};
-}
-
-static void physical_slots(struct kvc_ctx *ctx)
-{
-    const int64_t slots = kvc_ctx_variant_is(ctx, "one") ? 1 : 100;
-    struct kvc_worker *worker = kvc_default_worker(ctx);
-    const struct kvc_request request = physical_slots_request(ctx, worker, slots);
-    kvc_call(ctx, &worker->rpc, &request);
-    struct kvc_worker compressed = *worker;
-    compressed.options.instance_id = request.engine_driven.instance_id;
-    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
-    const struct kvc_transfer_context *context = kvc_prepare_slots(ctx, &compressed, &key, 1);
-    expect_shape(ctx, &context->slots.items[0], &worker->options.geometry.groups[0], slots);
-}
-
-KVC_CHECK(physical_slots, .id = "slots/physical-slots",
-          .clause = "A worker that registers num_physical_slots gets slots of that many tokens.",
-          .source = "protocol 4.3", .exchange = "REGISTER (engine-driven), PREPARE_STORE",
-          .level = KVC_LEVEL_MUST, .features = KVC_FEATURE_PHYSICAL_SLOTS, .needs = KVC_NEED_POOL,
-          .layouts = SLOT_LAYOUTS, .variants = (const char *const[]){"one", "hundred", NULL},
-          .run = physical_slots);
-
-static void no_physical_slots(struct kvc_ctx *ctx)
-{
-    struct kvc_worker *worker = kvc_default_worker(ctx);
-    const int64_t slots = kvc_ctx_variant_is(ctx, "zero") ? 0 : -1;
-    const struct kvc_request request = physical_slots_request(ctx, worker, slots);
-    kvc_expect_silence(ctx, &worker->rpc, &request, "a chunk has at least one slot");
-}
-
-KVC_CHECK(no_physical_slots, .id = "slots/no-physical-slots",
-          .clause = "A registration with num_physical_slots below 1 is not answered.",
-          .source = "protocol 4.3", .exchange = "REGISTER (engine-driven)",
-          .level = KVC_LEVEL_OBSERVED, .features = KVC_FEATURE_PHYSICAL_SLOTS,
-          .needs = KVC_NEED_POOL, .variants = (const char *const[]){"zero", "negative", NULL},
-          .run = no_physical_slots);
 
 /* ---- whose bytes ---- */
 
@@ -412,34 +345,129 @@ KVC_CHECK(
     .source = "protocol 4.12", .exchange = "LOOKUP, PREPARE_RETRIEVE, PREPARE_RETRIEVE",
     .level = KVC_LEVEL_OBSERVED, .needs = KVC_NEED_POOL, .run = retrieve_again);
 
-/* ---- the pool ---- */
-
-static void one_pool(struct kvc_ctx *ctx)
+/* The keys by which other servers know the chunks of rank 0 of 1. */
+static struct kvc_object_keys object_keys(struct kvc_ctx *ctx, const struct kvc_worker *worker,
+                                          const struct kvc_key *key)
 {
-    struct kvc_worker *worker = kvc_default_worker(ctx);
-    struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
-    kvc_expect_str(ctx, "pool name of a second instance", kvc_str_of(other->pool_name),
-                   worker->pool_name);
-    kvc_expect_int(ctx, "pool size of a second instance", other->pool_size, worker->pool_size);
+    struct kvc_arena *arena = kvc_ctx_arena(ctx);
+    const int64_t chunk_size = worker->options.chunk_size;
+    const size_t most = key->token_ids.count / (size_t)chunk_size;
+    uint8_t *hashes = kvc_arena_alloc_array(arena, most, KVC_BLAKE3_SIZE);
+    struct kvc_object_key *keys = kvc_arena_alloc_array(arena, most, sizeof *keys);
+    const size_t count =
+        kvc_chunk_hashes(key->token_ids.items, key->token_ids.count, chunk_size, hashes);
+    for (size_t i = 0; i < count; i++)
+        keys[i] =
+            (struct kvc_object_key){.chunk_hash = {hashes + i * KVC_BLAKE3_SIZE, KVC_BLAKE3_SIZE},
+                                    .model_name = key->model_name,
+                                    .kv_rank = 1 << 24 | 1 << 8};
+    return (struct kvc_object_keys){keys, count};
 }
 
-KVC_CHECK(one_pool, .id = "slots/one-pool", .clause = "All instances are told the same pool.",
-          .source = "protocol 5, seeds 003", .exchange = "REGISTER (engine-driven) twice",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .run = one_pool);
+/* Where the P2P operations say that chunks like that of the slot lie. */
+static struct kvc_object_addresses ask_addresses(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
+                                                 struct kvc_object_keys keys,
+                                                 const struct kvc_slot *slot)
+{
+    const struct kvc_request look = {.op = KVC_OP_P2P_LOOKUP_AND_LOCK,
+                                     .object_keys = keys,
+                                     .object_layout = {{&slot->shape, 1}, {&slot->dtype, 1}}};
+    const struct kvc_request query = {.op = KVC_OP_P2P_QUERY_LOOKUP_RESULTS,
+                                      .task_id = kvc_call(ctx, rpc, &look)->count};
+    const int64_t deadline = kvc_now_ms() + rpc->timeout_ms;
+    const struct kvc_reply *reply = kvc_call(ctx, rpc, &query);
+    while (reply->is_void && kvc_now_ms() < deadline) {
+        kvc_sleep_ms(1);
+        reply = kvc_call(ctx, rpc, &query);
+    }
+    KVC_EXPECT(ctx, !reply->is_void, "P2P_QUERY_LOOKUP_RESULTS has no result");
+    return reply->addresses;
+}
+
+static void where_p2p_says(struct kvc_ctx *ctx)
+{
+    enum { CHUNKS = 3 };
+    struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, CHUNKS));
+    kvc_store_slots(ctx, worker, &key, 0);
+    const struct kvc_slots *slots = kvc_open_slots(ctx, worker, &key);
+    const struct kvc_request unlock = {.op = KVC_OP_P2P_UNLOCK_OBJECTS,
+                                       .object_keys = object_keys(ctx, worker, &key)};
+    const struct kvc_object_addresses addresses =
+        ask_addresses(ctx, &worker->rpc, unlock.object_keys, &slots->items[0]);
+    kvc_call(ctx, &worker->rpc, &unlock);
+    kvc_expect_int(ctx, "addresses of 3 chunks", (int64_t)addresses.count, CHUNKS);
+    for (size_t i = 0; i < CHUNKS; i++) {
+        kvc_expect_int(ctx, "offset by P2P", addresses.items[i].offset, slots->items[i].offset);
+        kvc_expect_int(ctx, "size by P2P", addresses.items[i].size, slots->items[i].length);
+    }
+    kvc_commit_retrieve(ctx, worker, &key);
+}
+
+KVC_CHECK(where_p2p_says, .id = "slots/where-p2p-says",
+          .clause =
+              "A slot lies where the P2P operations say that its chunk is, by the chunk's BLAKE3 "
+              "hash.",
+          .source = "protocol 7.1, 7.4, B20; P2P operations",
+          .exchange = "PREPARE_STORE, COMMIT_STORE, LOOKUP, PREPARE_RETRIEVE, P2P_LOOKUP_AND_LOCK, "
+                      "P2P_QUERY_LOOKUP_RESULTS, P2P_UNLOCK_OBJECTS",
+          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL | KVC_NEED_P2P, .run = where_p2p_says);
+
+/* ---- the pool ---- */
+
+struct hand_made {
+    const struct kvc_rpc *rpc;
+    int64_t instance_id;
+};
+
+static void unregister_hand_made(void *arg)
+{
+    const struct hand_made *made = arg;
+    const struct kvc_request request = {.op = KVC_OP_UNREGISTER_ENGINE_DRIVEN,
+                                        .instance_id = made->instance_id};
+    kvc_rpc_call_void(made->rpc, &request, NULL);
+}
+
+/* A registration of a fresh instance, which is unregistered when the check ends. */
+static struct kvc_request register_request(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
+                                           struct kvc_str model, const struct kvc_group *group)
+{
+    struct hand_made *made = kvc_arena_alloc(kvc_ctx_arena(ctx), sizeof *made);
+    *made = (struct hand_made){rpc, kvc_fresh_instance_id(ctx)};
+    kvc_ctx_defer(ctx, unregister_hand_made, made);
+    return (struct kvc_request){.op = KVC_OP_REGISTER_ENGINE_DRIVEN,
+                                .engine_driven = {.instance_id = made->instance_id,
+                                                  .model_name = model,
+                                                  .world_size = 1,
+                                                  .block_size = group->block_size,
+                                                  .num_layers = group->num_layers,
+                                                  .hidden_dim_size = kvc_group_hidden(group),
+                                                  .dtype_str = kvc_str_of(group->dtype->name),
+                                                  .use_mla = group->kv_size == 1}};
+}
 
 static void pool_is_there(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_geometry geometry = kvc_small_geometry(ctx);
+    const struct kvc_rpc *rpc = kvc_ctx_rpc(ctx);
+    const struct kvc_request request =
+        register_request(ctx, rpc, kvc_fresh_name(ctx, "model"), &geometry.groups[0]);
+    struct kvc_reply *reply = NULL;
+    if (!kvc_try_call(ctx, rpc, &request, &reply))
+        kvc_ctx_skip(ctx, "the server does not answer the engine-driven registration");
+    const struct kvc_pool_info *info = &reply->pool;
+    if (info->shm_name.size == 0 || info->pool_size <= 0)
+        kvc_ctx_skip(ctx, "the server offers no pool");
+    const struct kvc_str name = kvc_arena_copy_str(kvc_ctx_arena(ctx), info->shm_name);
     struct kvc_segment pool = {0};
     struct kvc_error err = KVC_ERROR_INIT;
-    KVC_EXPECT(ctx, worker->pool_size > 0, "the pool has %lld bytes", (long long)worker->pool_size);
     kvc_expect_ok(ctx, "opening the pool by the name and size of the registration",
-                  kvc_segment_open(worker->pool_name, (size_t)worker->pool_size, &pool, &err),
-                  &err);
+                  kvc_segment_open(name.data, (size_t)info->pool_size, &pool, &err), &err);
     kvc_segment_close(&pool);
 }
 
+/* Asks for no pool: a pool that cannot be opened counts as none. */
 KVC_CHECK(pool_is_there, .id = "slots/pool-is-there",
           .clause = "The pool that a registration names can be opened and is as large as it says.",
           .source = "protocol 5, B64", .exchange = "REGISTER (engine-driven)",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .run = pool_is_there);
+          .level = KVC_LEVEL_MUST, .run = pool_is_there);

@@ -267,29 +267,6 @@ KVC_CHECK(unknown_instance, .id = "store/unknown-instance",
           .source = "protocol 4.13, B02", .exchange = "STORE; another STORE, LOOKUP",
           .level = KVC_LEVEL_MUST, .needs = KVC_NEED_LMCACHE_DRIVEN, .run = unknown_instance);
 
-static void unknown_instance_answered(struct kvc_ctx *ctx)
-{
-    struct kvc_worker *worker = kvc_default_worker(ctx);
-    struct kvc_worker stranger = *worker;
-    stranger.options.instance_id = kvc_fresh_instance_id(ctx);
-    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
-    const enum kvc_op op = kvc_ctx_variant_is(ctx, "store") ? KVC_OP_STORE : KVC_OP_RETRIEVE;
-    const struct kvc_request request =
-        kvc_blocks_request(ctx, op, &stranger, &key, kvc_chunk_blocks(ctx, worker, 1));
-    const struct kvc_reply *reply = kvc_call(ctx, &worker->rpc, &request);
-    kvc_expect_false(ctx, "success of the transfer", reply->transfer.success);
-    kvc_expect_int(ctx, "bytes of the event handle", (int64_t)reply->transfer.event_handle.size, 0);
-}
-
-KVC_CHECK(
-    unknown_instance_answered, .id = "store/unknown-instance-answered",
-    .clause = "STORE and RETRIEVE for an instance that is not registered are answered with an "
-              "empty event handle and false.",
-    .source = "protocol 3.4, 10 row 22, B02", .exchange = "STORE | RETRIEVE",
-    .level = KVC_LEVEL_SHOULD, .features = KVC_FEATURE_STORE_UNKNOWN_ANSWERED,
-    .needs = KVC_NEED_LMCACHE_DRIVEN, .variants = (const char *const[]){"store", "retrieve", NULL},
-    .run = unknown_instance_answered);
-
 /* ---- null blocks ---- */
 
 static void null_blocks_only(struct kvc_ctx *ctx)
