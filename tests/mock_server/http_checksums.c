@@ -254,7 +254,7 @@ static void answer(struct mock *mock, struct question *question, const char *mem
     } else if (!read_layers(mock, instance, &layers)) {
         refuse(reply, 501, member, "checksum not supported for layers of that many shapes");
     } else if (!ids_are_good(&layers, question)) {
-        refuse(reply, 500, member, "Internal Server Error");
+        refuse(reply, 400, member, "a block id is out of range");
     } else {
         reply->body = describe(mock, &layers, question);
     }
