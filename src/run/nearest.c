@@ -33,7 +33,7 @@ static size_t distance_or_far(const char *name, const char *candidate)
         return 1;
     const size_t distance = edit_distance(name, candidate);
     const size_t longer = strlen(name) > strlen(candidate) ? strlen(name) : strlen(candidate);
-    return distance * 2 <= longer ? distance : SIZE_MAX;
+    return distance * 2 <= longer + 1 ? distance : SIZE_MAX;
 }
 
 void kvc_nearest_append(const char *name, const char *const *candidates, size_t count,

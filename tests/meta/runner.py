@@ -1,0 +1,384 @@
+#!/usr/bin/env python3
+"""The runner, tested from outside: kvconform_made has a check for each way a check can end.
+
+usage: runner.py KVCONFORM_MADE [TEST…]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = sys.argv[1]
+FAST = ["--seed", "1", "--color", "never", "--timeout", "1"]
+
+
+def call(*arguments, env=None, **options):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, errors="replace",
+                          env={**os.environ, **(env or {})}, timeout=60, **options)
+
+
+class Run:
+    """One run and what it reported."""
+
+    def __init__(self, *arguments, env=None):
+        done = call("run", *FAST, "--json", "-", *arguments, env=env)
+        self.status, self.stderr = done.returncode, done.stderr
+        self.report = json.loads(done.stdout) if done.stdout else None
+        self.results = {r["id"]: r for r in self.report["results"]} if self.report else {}
+
+    def outcome(self, check):
+        return self.results[check]["outcome"]
+
+
+class Outcomes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.run_once = Run("--select", "made")
+
+    def expect(self, check, outcome, message=None):
+        result = self.run_once.results[check]
+        self.assertEqual(result["outcome"], outcome, result)
+        if message:
+            self.assertIn(message, result["message"])
+        return result
+
+    def test_exit_status(self):
+        self.assertEqual(self.run_once.status, 1)
+
+    def test_pass(self):
+        self.assertNotIn("reproduce", self.expect("made/pass", "pass"))
+
+    def test_fail(self):
+        result = self.expect("made/fail", "fail", "the answer")
+        self.assertEqual((result["expected"], result["got"]), ("42", "41"))
+        self.assertIn("a note", result["details"])
+        self.assertIn("noop", result["details"])
+        self.assertEqual(result["reproduce"],
+                         "kvconform run --timeout 1 --seed 1 --select made/fail")
+
+    def test_fail_in_cleanup(self):
+        self.expect("made/fail-in-cleanup", "fail", "the cleanup failed")
+
+    def test_hostile_bytes(self):
+        result = self.expect("made/fail-hostile", "fail")
+        self.assertEqual(result["message"], "]]> & <b> \"quoted\" \\x01\\x1b[31m \\xff\\xfe")
+        self.assertEqual((result["expected"], result["got"]), ("a\nb\tc", "é"))
+
+    def test_long_text_is_cut(self):
+        result = self.expect("made/fail-long", "fail")
+        self.assertLess(len(result["expected"]), 70000)
+        self.assertTrue(result["expected"].endswith("(cut)"))
+
+    def test_skip(self):
+        self.expect("made/skip", "skip", "because of this")
+        self.expect("made/old", "skip", "holds in dialects up to 0.5.1")
+
+    def test_error(self):
+        self.expect("made/error", "error", "a segment: no room")
+
+    def test_timeout(self):
+        self.expect("made/timeout/asleep", "timeout", "did not end within 0.3 s")
+        self.expect("made/timeout/waiting", "timeout", "a reply to nothing")
+
+    def test_crash(self):
+        self.expect("made/crash/signal", "crash", "Segmentation fault")
+        self.expect("made/crash/abort", "crash", "Aborted")
+        self.expect("made/crash/exit", "crash", "exit status 0")
+
+    def test_leaks(self):
+        self.expect("made/leak/descriptor", "error", "/dev/null")
+        self.expect("made/leak/segment", "error", "1 shared-memory segment")
+        self.expect("made/leak/process", "error", "1 process")
+        self.assertIn("words", self.expect("made/leak/output", "error", "output")["details"])
+
+    def test_dependencies(self):
+        self.expect("made/needs-pass", "pass")
+        self.expect("made/needs-fail", "not-run", "needs made/fail")
+        self.expect("made/needs-needs-fail", "not-run", "needs made/needs-fail")
+
+
+class Order(unittest.TestCase):
+    def test_exclusive_checks_run_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run = Run("--select", "order", "-j", "8", env={"KVC_MADE_LOCK": folder + "/lock"})
+        self.assertEqual(run.status, 0, run.stderr)
+        self.assertEqual(run.report["summary"]["outcomes"]["pass"], 8)
+
+    def test_side_by_side(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lock = {"KVC_MADE_LOCK": folder + "/lock"}
+            wide = Run("--select", "order/crowd", "-j", "6", env=lock)
+            narrow = Run("--select", "order/crowd", "-j", "1", env=lock)
+        self.assertLess(wide.report["run"]["seconds"], narrow.report["run"]["seconds"])
+
+
+class Servers(unittest.TestCase):
+    def test_set_ups(self):
+        run = Run("--select", "server")
+        self.assertEqual(run.status, 0, run.stderr)
+        self.assertEqual(run.report["summary"]["outcomes"]["pass"], 4)
+
+    def test_dead_server_is_the_finding_of_one_check(self):
+        run = Run("--select", "kill", "--defect", "unknown-op-kills", "-j", "8")
+        self.assertEqual(run.status, 1)
+        for check in ("kill/in-a-crowd", "kill/quietly"):
+            self.assertEqual(run.outcome(check), "fail")
+            self.assertTrue(run.results[check]["server_died"])
+        for variant in "abc":
+            self.assertEqual(run.outcome("kill/bystander/" + variant), "pass")
+
+    def test_lost_server(self):
+        mock = subprocess.Popen([PROGRAM, "mock", "--bind", "tcp://127.0.0.1:0", "--http",
+                                 "127.0.0.1:0", "--pool-size", "4M", "--defect",
+                                 "unknown-op-kills"], stdout=subprocess.PIPE, text=True)
+        try:
+            url = mock.stdout.readline().strip()
+            run = Run("--rpc-url", url, "--dialect", "0.5.6", "--select", "kill", "-j", "1",
+                      "--destructive")
+        finally:
+            mock.terminate()
+            mock.wait()
+            mock.stdout.close()
+        self.assertEqual(run.status, 3)
+        self.assertTrue(run.report["summary"]["target_lost"])
+        self.assertTrue(run.results["kill/in-a-crowd"]["server_died"])
+        self.assertEqual(run.outcome("kill/quietly"), "not-run")
+
+    def test_attached_server_is_spared(self):
+        mock = subprocess.Popen([PROGRAM, "mock", "--bind", "tcp://127.0.0.1:0", "--http",
+                                 "127.0.0.1:0", "--pool-size", "4M"], stdout=subprocess.PIPE,
+                                text=True)
+        try:
+            url, http = mock.stdout.readline().strip(), mock.stdout.readline().strip()
+            run = Run("--rpc-url", url, "--url", http, "--select", "kill", "--select", "server")
+        finally:
+            mock.terminate()
+            mock.wait()
+            mock.stdout.close()
+        self.assertIn("--destructive", run.results["kill/quietly"]["message"])
+        self.assertEqual(run.outcome("server/set-up"), "skip")
+        self.assertEqual(run.outcome("server/path/engine_driven"), "pass")
+        self.assertEqual(run.outcome("server/path/engine_driven_inline"), "skip")
+        self.assertIn("offers a shared-memory pool",
+                      run.results["server/path/engine_driven_inline"]["message"])
+
+    def test_launched_server(self):
+        run = Run("--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} "
+                              "--http 127.0.0.1:{http_port} --pool-size 4M --dialect 0.5.1 "
+                              "--defect unknown-op-kills", "--select", "kill/quietly",
+                  "--select", "made/pass", "--select", "server/path")
+        self.assertEqual(run.report["run"]["target"], "launch")
+        self.assertEqual(run.report["run"]["dialect"], "0.5.0")
+        self.assertEqual(run.report["run"]["server_version"], "0.5.2")
+        self.assertTrue(run.results["kill/quietly"]["server_died"])
+        self.assertEqual(run.outcome("made/pass"), "pass")
+        self.assertEqual(run.status, 1)
+
+    def test_launch_that_ends(self):
+        run = call("run", "--launch", "echo first; echo last; exit 7 # {rpc_port}")
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("ended with status 7", run.stderr)
+        self.assertIn("first | last", run.stderr)
+
+    def test_launch_that_never_answers(self):
+        run = call("run", "--launch", "sleep 60 # {rpc_port}", "--start-timeout", "1")
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("did not answer within 1 s", run.stderr)
+
+
+class Expectations(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name) / "expect.txt"
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def run_with(self, text, *arguments):
+        self.path.write_text(text)
+        return Run("--expect", str(self.path), *arguments)
+
+    def test_known(self):
+        run = self.run_with("made/fail fail # it is made so\nmade/timeout timeout # likewise\n"
+                            "made/crash/* crash # likewise\n", "--select", "made/fail",
+                            "--select", "made/timeout", "--select", "made/crash")
+        self.assertEqual(run.status, 0, run.stderr)
+        self.assertEqual(run.outcome("made/fail"), "known")
+        self.assertEqual(run.results["made/fail"]["raw_outcome"], "fail")
+        self.assertEqual(run.results["made/fail"]["reason"], "it is made so")
+        self.assertEqual(run.outcome("made/crash/abort"), "known")
+
+    def test_surprise(self):
+        run = self.run_with("made/pass fail # long ago\n", "--select", "made/pass")
+        self.assertEqual(run.status, 1)
+        self.assertEqual(run.outcome("made/pass"), "surprise")
+        self.assertIn(":1: 'made/pass' is expected to fail, and passed", run.stderr)
+
+    def test_other_outcome_than_expected(self):
+        run = self.run_with("made/fail timeout # no\n", "--select", "made/fail")
+        self.assertEqual((run.status, run.outcome("made/fail")), (1, "fail"))
+
+    def test_death_is_more_than_a_failure(self):
+        arguments = ("--select", "kill/in-a-crowd", "--defect", "unknown-op-kills")
+        run = self.run_with("kill/in-a-crowd fail # no\n", *arguments)
+        self.assertEqual((run.status, run.outcome("kill/in-a-crowd")), (1, "fail"))
+        run = self.run_with("kill/in-a-crowd dies # yes\n", *arguments)
+        self.assertEqual((run.status, run.outcome("kill/in-a-crowd")), (0, "known"))
+
+    def test_skip(self):
+        run = self.run_with("made/fail skip # hurts\n", "--select", "made/fail",
+                            "--select", "made/pass")
+        self.assertEqual((run.status, run.outcome("made/fail")), (0, "skip"))
+        self.assertIn("hurts", run.results["made/fail"]["message"])
+
+    def test_line_that_matches_nothing(self):
+        run = self.run_with("made/gone fail # old\n", "--select", "made/pass")
+        self.assertEqual(run.status, 1)
+        self.assertIn("'made/gone' matches no check", run.stderr)
+
+    def test_line_that_was_not_selected(self):
+        run = self.run_with("made/fail fail # known\n", "--select", "made/pass")
+        self.assertEqual(run.status, 0, run.stderr)
+
+    def test_bad_lines(self):
+        for text, word in (("made/fail fail\n", "no reason"), ("made/fail oops # x\n", "'oops'"),
+                           ("made/fail # x\n", "no outcome"), ("made/fail fail # ?\n", "no reason"),
+                           ("made/fail fail # x\n\nmade/fail fail # y\n", "already in line 1")):
+            run = self.run_with(text, "--select", "made/pass")
+            self.assertEqual(run.status, 2, text)
+            self.assertIn(word, run.stderr)
+            self.assertIn(f"{self.path}:{text.count(chr(10))}:", run.stderr)
+
+    def test_update(self):
+        text = ("# head\n\nmade/pass fail # gone\nmade/gone fail # older\n"
+                "made/crash timeout # why\nmade/leak fail # not run\n")
+        run = self.run_with(text, "--update-expect", "--select", "made/pass", "--select",
+                            "made/crash", "--select", "made/fail")
+        self.assertEqual(run.status, 1)
+        self.assertEqual(self.path.read_text(),
+                         "# head\n\nmade/crash  crash  # why\nmade/leak fail # not run\n"
+                         "made/fail  fail  # ?\n")
+
+
+class Usage(unittest.TestCase):
+    def refused(self, *arguments, words=()):
+        done = call(*arguments)
+        self.assertEqual(done.returncode, 2, arguments)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_one_line_and_status_2(self):
+        for arguments, words in (
+                (["rnu"], ["rnu", "run"]),
+                (["run", "--selct", "x"], ["selct", "select"]),
+                (["run", "--select", "no-such/*"], ["no-such/*"]),
+                (["run", "--select", "made/pas"], ["made/pass"]),
+                (["run", "--skip", "**"], ["nothing is selected"]),
+                (["run", "--select", "@/no/such"], ["/no/such"]),
+                (["run", "--jobs", "0"], ["--jobs", "at least 1"]),
+                (["run", "--seed", "-1"], ["--seed"]),
+                (["run", "--timeout", "soon"], ["--timeout"]),
+                (["run", "--dialect", "9.9.9"], ["--dialect", "9.9.9"]),
+                (["run", "--defect", "unknown-op-kils"], ["unknown-op-kills"]),
+                (["run", "--defect", "unknown-op-kills", "--rpc-url", "tcp://h:1"], ["--defect"]),
+                (["run", "--require", "wings"], ["wings"]),
+                (["run", "--level", "may"], ["must, should or observed"]),
+                (["run", "--junit", "/no/such/r.xml"], ["--junit", "/no/such/r.xml"]),
+                (["run", "--json", "/"], ["--json"]),
+                (["run", "--trace", "/no/such/folder"], ["--trace"]),
+                (["run", "--expect", "/no/such"], ["/no/such"]),
+                (["run", "--update-expect"], ["--expect"]),
+                (["run", "--rpc-url", "http://x"], ["http://x"]),
+                (["run", "--launch", "true"], ["{rpc_port}"]),
+                (["run", "more"], ["more"]),
+                (["explain"], ["missing"]),
+                (["explain", "made/pas"], ["made/pass"]),
+                (["decode", "/no/such"], ["/no/such"]),
+                (["mock", "--defect", "nonesuch"], ["nonesuch"]),
+                (["identify"], ["--rpc-url"])):
+            with self.subTest(arguments):
+                self.refused(*arguments, words=words)
+
+    def test_unreachable(self):
+        done = call("run", "--rpc-url", "tcp://127.0.0.1:1")
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_nothing_could_be_run(self):
+        run = Run("--select", "made/skip")
+        self.assertEqual(run.status, 2)
+
+    def test_min_checks(self):
+        self.assertEqual(Run("--select", "made/pass", "--min-checks", "1").status, 0)
+        run = Run("--select", "made/pass", "--select", "made/skip", "--min-checks", "2")
+        self.assertEqual(run.status, 1)
+        self.assertIn("only 1 were carried out", run.stderr)
+
+    def test_require(self):
+        self.assertEqual(Run("--select", "made/pass", "--require", "pool").status, 0)
+        run = Run("--select", "made/pass", "--require", "no-pool")
+        self.assertEqual(run.status, 1)
+        self.assertIn("--require no-pool", run.stderr)
+
+    def test_transfer(self):
+        run = Run("--select", "server/path", "--transfer", "engine_driven")
+        self.assertEqual(run.outcome("server/path/lmcache_driven"), "skip")
+        self.assertEqual(run.outcome("server/path/engine_driven"), "pass")
+        run = Run("--select", "server/path",
+                  env={"LMCACHE_MP_TRANSFER_MODE": "lmcache_driven"})
+        self.assertEqual(run.outcome("server/path/lmcache_driven"), "pass")
+        self.assertEqual(run.outcome("server/path/engine_driven"), "skip")
+        done = call("run", env={"LMCACHE_MP_TRANSFER_MODE": "carrier-pigeon"})
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("LMCACHE_MP_TRANSFER_MODE", done.stderr)
+
+    def test_cuda_is_skipped_with_a_reason(self):
+        run = Run("--select", "made/pass", "--device", "cuda")
+        self.assertEqual((run.status, run.outcome("made/pass")), (2, "skip"))
+        self.assertIn("cuda", run.results["made/pass"]["message"])
+
+    def test_run_limit(self):
+        run = Run("--select", "slow", "--run-limit", "0.5")
+        self.assertEqual(run.status, 1)
+        self.assertEqual(run.outcome("slow/linger/a"), "not-run")
+        self.assertIn("limit of the whole run", run.stderr)
+
+    def test_trace_can_be_decoded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Run("--select", "made/fail", "--trace", folder)
+            done = call("decode", folder + "/made.fail.json")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("noop", done.stdout)
+
+    def test_seed_decides(self):
+        first, second = (call("run", "--seed", "7", "--select", "made/pass", "-v").stderr
+                         for _ in range(2))
+        self.assertIn("seed 7", first)
+        self.assertEqual(first.split("\n")[0], second.split("\n")[0])
+
+    def test_lists(self):
+        listed = call("list").stdout.splitlines()
+        self.assertEqual(listed, sorted(listed))
+        self.assertIn("made/pass", [line.split()[0] for line in listed])
+        self.assertIn("0.5.1", call("list", "--dialects").stdout)
+        self.assertIn("It passes.", call("list", "--clauses").stdout)
+        self.assertIn("made/crash/abort", call("list", "--instances").stdout.split())
+        self.assertRegex(call("list", "--families").stdout, r"made +\d+ checks")
+        explained = call("explain", "made/timeout").stdout
+        self.assertIn("It does not end.", explained)
+        self.assertIn("asleep, waiting", explained)
+
+    def test_identify(self):
+        done = call("identify", "--format", "json", "--launch",
+                    f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} --no-http "
+                    "--pool-size 4M --dialect 0.5.4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["dialect"], "0.5.3")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[1:])
