@@ -5,31 +5,27 @@
 static const char *const bad_dtype_names[] = {"torch-prefix", "unknown", "empty", NULL};
 static const struct kvc_str bad_dtypes[] = {{"torch.float16", 13}, {"float17", 7}, {"", 0}};
 
-static void set_dtype(struct kvc_ctx *ctx, struct kvc_request *registration, struct kvc_str dtype)
-{
-    registration->engine_driven.dtype_str = dtype;
-    if (registration->op == KVC_OP_REGISTER_KV_CACHE)
-        kvc_own_handles(ctx, registration)[0].dtype = dtype;
-}
-
 static void refuses_bad_dtype(struct kvc_ctx *ctx)
 {
     const struct kvc_worker_options options = kvc_worker_defaults(ctx);
-    struct kvc_request request = kvc_fresh_registration(ctx, &options);
-    set_dtype(ctx, &request, bad_dtypes[kvc_variant_index(ctx)]);
+    struct kvc_request request = kvc_registration(ctx, &options, NULL);
+    request.engine_driven.dtype_str = bad_dtypes[kvc_variant_index(ctx)];
     kvc_expect_silence(ctx, kvc_ctx_rpc(ctx), &request, "an element type that does not exist");
 }
-KVC_CHECK(
-    refuses_bad_dtype, .id = "registration/bad-dtype",
-    .clause = "A registration with an element type that is no bare torch name is not answered.",
-    .source = "protocol 3.2, 4.3", .exchange = "REGISTER, NOOP", .level = KVC_LEVEL_SHOULD,
-    .paths = KVC_PATHS_ALL, .variants = bad_dtype_names, .run = refuses_bad_dtype);
+KVC_CHECK(refuses_bad_dtype, .id = "registration/bad-dtype",
+          .clause = "An engine-driven registration whose element type is no bare torch name is not "
+                    "answered.",
+          .source = "protocol 3.2, 4.3", .exchange = "REGISTER_ENGINE_DRIVEN, NOOP",
+          .level = KVC_LEVEL_SHOULD, .paths = KVC_PATHS_ENGINE_DRIVEN, .variants = bad_dtype_names,
+          .run = refuses_bad_dtype);
 
 static void allows_retry(struct kvc_ctx *ctx)
 {
     const struct kvc_worker_options options = kvc_worker_defaults(ctx);
     struct kvc_request request = kvc_fresh_registration(ctx, &options);
-    set_dtype(ctx, &request, KVC_STR("float17"));
+    request.engine_driven.dtype_str = KVC_STR("float17");
+    if (request.op == KVC_OP_REGISTER_KV_CACHE)
+        kvc_own_handles(ctx, &request)->dtype = KVC_STR("float17");
     struct kvc_reply *reply;
     if (kvc_try_call(ctx, kvc_ctx_rpc(ctx), &request, &reply))
         kvc_ctx_skip(ctx, "the server accepts the registration that it should refuse");
@@ -46,8 +42,13 @@ KVC_CHECK(allows_retry, .id = "registration/retry",
 
 /* ---- handles ---- */
 
-static const char *const bad_handles[] = {
-    "none", "missing-segment", "longer-than-segment", "view-beyond-bytes", "negative-bytes", NULL};
+static const char *const bad_handles[] = {"none",
+                                          "missing-segment",
+                                          "longer-than-segment",
+                                          "view-beyond-bytes",
+                                          "negative-bytes",
+                                          "unknown-dtype",
+                                          NULL};
 
 /* Changes the last handle, so that a server that stops half way is seen. */
 static void spoil_handles(struct kvc_ctx *ctx, struct kvc_request *registration)
@@ -62,8 +63,10 @@ static void spoil_handles(struct kvc_ctx *ctx, struct kvc_request *registration)
         last->nbytes += 1 << 20;
     } else if (kvc_ctx_variant_is(ctx, "view-beyond-bytes")) {
         last->storage_offset = 1;
-    } else {
+    } else if (kvc_ctx_variant_is(ctx, "negative-bytes")) {
         last->nbytes = -1;
+    } else {
+        last->dtype = KVC_STR("float17");
     }
 }
 
@@ -76,8 +79,8 @@ static void refuses_bad_handles(struct kvc_ctx *ctx)
 }
 KVC_CHECK(refuses_bad_handles, .id = "registration/bad-handles",
           .clause =
-              "A registration with a tensor that is not there, or that ends behind its memory, is "
-              "not answered.",
+              "A registration with a tensor that is not there, ends behind its memory, or has an "
+              "unknown element type is not answered.",
           .source = "protocol 3.6, 4.2, N23", .exchange = "REGISTER_KV_CACHE, NOOP",
           .level = KVC_LEVEL_SHOULD, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
           .variants = bad_handles, .run = refuses_bad_handles);

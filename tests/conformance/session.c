@@ -47,25 +47,6 @@ KVC_CHECK(answers_end_after_leaving, .id = "session/end-after-leaving",
           .level = KVC_LEVEL_SHOULD, .paths = KVC_PATHS_ALL, .variants = session_uses,
           .run = answers_end_after_leaving);
 
-static void drops_result(struct kvc_ctx *ctx)
-{
-    struct kvc_worker *worker = kvc_default_worker(ctx);
-    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
-    kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 1), 0);
-    struct kvc_request lookup = {
-        .op = KVC_OP_LOOKUP, .key = kvc_key_renamed(ctx, &key), .tp_size = 1};
-    lookup.key.worker_id = KVC_NIL_INT;
-    const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS,
-                                      .request_id = lookup.key.request_id};
-    kvc_call(ctx, &worker->rpc, &lookup);
-    kvc_end_session(ctx, worker, &lookup.key);
-    kvc_expect_int(ctx, "result after END_SESSION", kvc_call(ctx, &worker->rpc, &query)->count, 0);
-}
-KVC_CHECK(drops_result, .id = "session/end-drops-result",
-          .clause = "END_SESSION takes a lookup's result along that nobody fetched.",
-          .source = "protocol 4.9", .exchange = "REGISTER, store, LOOKUP, END_SESSION, QUERY",
-          .level = KVC_LEVEL_OBSERVED, .run = drops_result);
-
 static void keeps_chunks(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);
