@@ -4,6 +4,7 @@
 #include "src/base/clock.h"
 #include "src/target/identify.h"
 #include "tests/unit/link/peer.h"
+#include "tests/unit/link/web.h"
 
 /* What releases answer to the questions, in hex; NULL: nothing. As probed on the real servers
  * (protocol.md 1.8). Any other operation fails the test: it could hurt. */
@@ -153,4 +154,64 @@ Test(identify, nobody_there)
     struct kvc_error err = KVC_ERROR_INIT;
     cr_assert_eq(kvc_identify("tcp://127.0.0.1:1", NULL, 100, 200, &identity, &err), KVC_ECONNECT);
     cr_assert_eq(kvc_identify("nonsense", NULL, 100, 200, &identity, &err), KVC_EUSAGE);
+}
+
+/* ---- what HTTP adds ---- */
+
+#define ANSWER_200 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
+static const struct release release_0_5_1 = {.on_18 = "cd0100", .on_21 = "a24f4b"};
+
+static struct kvc_identity identify_with_http(const struct release *release, const char *answer,
+                                              kvc_status status, struct kvc_error *err)
+{
+    struct peer peer;
+    struct web web = {0};
+    struct kvc_identity identity;
+    peer_start(&peer, "tcp://127.0.0.1:0", serve_release, (void *)(uintptr_t)release);
+    web_start(&web, answer);
+    cr_assert_eq(kvc_identify(peer.url, web.url, 3000, 200, &identity, err), status);
+    cr_assert_eq(strncmp(web.request, "GET /lmc_version ", 17), 0);
+    web_stop(&web);
+    peer_stop(&peer);
+    return identity;
+}
+
+Test(identify, http_gives_the_release)
+{
+    const struct kvc_identity identity =
+        identify_with_http(&release_0_5_1, ANSWER_200 "\"0.5.1\"", KVC_OK, NULL);
+    cr_assert_str_eq(identity.version, "0.5.1");
+    cr_assert_str_eq(identity.how, "id 21: a text; HTTP says 0.5.1");
+}
+
+Test(identify, zmq_decides_when_http_says_something_else)
+{
+    const struct kvc_identity identity =
+        identify_with_http(&release_0_5_1, ANSWER_200 "\"0.5.6\"", KVC_OK, NULL);
+    cr_assert_str_eq(identity.dialect->name, "0.5.0");
+    cr_assert_not_null(strstr(identity.how, "0.5.6, which speaks otherwise"), "%s", identity.how);
+}
+
+Test(identify, http_that_is_of_no_use)
+{
+    static const char *const answers[] = {
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\n0.5.1", ANSWER_200 "{}",
+        ANSWER_200 "\"\"",
+        ANSWER_200 "\"0123456789012345678901234567890123456789012345678901234567890123456789\"",
+        "nonsense"};
+    for (size_t i = 0; i < KVC_COUNT_OF(answers); i++) {
+        const struct kvc_identity identity =
+            identify_with_http(&release_0_5_1, answers[i], KVC_OK, NULL);
+        cr_assert_str_empty(identity.version);
+        cr_assert_str_eq(identity.how, "id 21: a text; HTTP does not say its version");
+    }
+}
+
+Test(identify, http_tells_an_old_release_from_a_silent_server)
+{
+    static const struct release silent = {0};
+    struct kvc_error err = KVC_ERROR_INIT;
+    identify_with_http(&silent, ANSWER_200 "\"0.4.7\"", KVC_EUNSUPPORTED, &err);
+    cr_assert_str_eq(err.what, "the server is release 0.4.7; the oldest supported is 0.5.0");
 }
