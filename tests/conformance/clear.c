@@ -8,23 +8,37 @@ static void clear(struct kvc_ctx *ctx, bool force)
     kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(kvc_ctx_rpc(ctx), force, &err), &err);
 }
 
-static const char *const clear_modes[] = {"forced", "unforced", NULL};
-
-static void drops_chunks(struct kvc_ctx *ctx)
+static void expect_nothing_after(struct kvc_ctx *ctx, bool force)
 {
-    if (kvc_ctx_variant_is(ctx, "unforced") && !kvc_ctx_has(ctx, KVC_FEATURE_CLEAR_FORCE))
-        kvc_ctx_skip(ctx, "CLEAR of this dialect has no flag");
     struct kvc_worker *worker = kvc_default_worker(ctx);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
-    clear(ctx, kvc_ctx_variant_is(ctx, "forced"));
+    clear(ctx, force);
     kvc_expect_hits(ctx, worker, &key, 0);
 }
-KVC_CHECK(drops_chunks, .id = "control/clear",
-          .clause = "After CLEAR nothing that was stored before is found.",
+
+static void forced_drops_chunks(struct kvc_ctx *ctx)
+{
+    expect_nothing_after(ctx, true);
+}
+KVC_CHECK(
+    forced_drops_chunks, .id = "control/clear",
+    .clause =
+        "After CLEAR, forced where it has that flag, nothing that was stored before is found.",
+    .source = "protocol 4.15, B70", .exchange = "REGISTER, store, CLEAR, LOOKUP, QUERY",
+    .level = KVC_LEVEL_MUST, .flags = KVC_FLAG_DESTRUCTIVE | KVC_FLAG_EXCLUSIVE,
+    .paths = KVC_PATHS_ALL, .run = forced_drops_chunks);
+
+static void unforced_drops_chunks(struct kvc_ctx *ctx)
+{
+    expect_nothing_after(ctx, false);
+}
+KVC_CHECK(unforced_drops_chunks, .id = "control/clear-unforced",
+          .clause = "After CLEAR without force nothing is found of what nobody had locked.",
           .source = "protocol 4.15, B70", .exchange = "REGISTER, store, CLEAR, LOOKUP, QUERY",
-          .level = KVC_LEVEL_MUST, .flags = KVC_FLAG_DESTRUCTIVE | KVC_FLAG_EXCLUSIVE,
-          .paths = KVC_PATHS_ALL, .variants = clear_modes, .run = drops_chunks);
+          .level = KVC_LEVEL_MUST, .features = KVC_FEATURE_CLEAR_FORCE,
+          .flags = KVC_FLAG_DESTRUCTIVE | KVC_FLAG_EXCLUSIVE, .paths = KVC_PATHS_ALL,
+          .run = unforced_drops_chunks);
 
 static void stores_again(struct kvc_ctx *ctx)
 {
