@@ -17,7 +17,7 @@ static const struct {
     [KVC_OUTCOME_SURPRISE] = {"SURPRISE", "1;35", "passed unexpectedly"},
     [KVC_OUTCOME_TIMEOUT] = {"TIMEOUT", "1;31", "timed out"},
     [KVC_OUTCOME_CRASH] = {"CRASH", "1;31", "crashed"},
-    [KVC_OUTCOME_ERROR] = {"ERROR", "1;31", "errors of the suite"},
+    [KVC_OUTCOME_ERROR] = {"ERROR", "1;31", "had errors"},
     [KVC_OUTCOME_NOT_RUN] = {"not run", "33", "not run"},
 };
 
@@ -266,8 +266,8 @@ static kvc_status console_finish(struct kvc_report *report, const struct kvc_sum
     wipe_line(console);
     if (!console->options.quiet)
         print_reasons(console);
-    print_texts(console, "expectation", summary->stale_expectations);
-    print_texts(console, "problem", summary->problems);
+    print_texts(console, "expectation:", summary->stale_expectations);
+    print_texts(console, "problem:", summary->problems);
     if (summary->target_lost)
         put(console, "1;31", "the server was lost and could not be started again\n");
     if (summary->interrupted)
