@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "src/kv/dtype.h"
 #include "src/wire/pickle.h"
 #include "src/wire/schema.h"
 
@@ -207,6 +208,43 @@ static kvc_status decode_pickle(struct kvc_bytes body, struct kvc_arena *arena,
     return KVC_OK;
 }
 
+/* ---- both forms ---- */
+
+/* Where the last element of the view ends, in elements from the start of the segment. False when
+ * there is a negative number in it, or one that does not fit. */
+static bool view_end(const struct kvc_tensor_handle *handle, int64_t *end)
+{
+    bool fits = handle->storage_offset >= 0 && handle->shape.count == handle->stride.count;
+    bool empty = false;
+    *end = handle->storage_offset;
+    for (size_t i = 0; fits && i < handle->shape.count; i++) {
+        const int64_t size = handle->shape.items[i];
+        const int64_t stride = handle->stride.items[i];
+        int64_t reach;
+        empty |= size == 0;
+        fits = size >= 0 && stride >= 0 &&
+               (size == 0 || (!__builtin_mul_overflow(size - 1, stride, &reach) &&
+                              !__builtin_add_overflow(*end, reach, end)));
+    }
+    if (empty)
+        *end = 0;
+    return fits && (empty || !__builtin_add_overflow(*end, 1, end));
+}
+
+/* Whoever maps nbytes must be able to trust the view. A dtype that is not known here counts as one
+ * byte an element. */
+static kvc_status check_view(const struct kvc_tensor_handle *handle, struct kvc_error *err)
+{
+    const struct kvc_dtype *dtype = kvc_dtype_find(handle->dtype);
+    int64_t end;
+    if (!view_end(handle, &end) ||
+        __builtin_mul_overflow(end, dtype != NULL ? (int64_t)dtype->size : 1, &end) ||
+        end > handle->nbytes)
+        return kvc_fail(err, KVC_EFORMAT,
+                        "shape, stride and storage_offset leave the segment's nbytes");
+    return KVC_OK;
+}
+
 kvc_status kvc_handle_encode(const struct kvc_dialect *dialect,
                              const struct kvc_tensor_handle *handle, struct kvc_buffer *out,
                              struct kvc_error *err)
@@ -223,6 +261,8 @@ kvc_status kvc_handle_decode(const struct kvc_dialect *dialect, struct kvc_bytes
 {
     *handle = (struct kvc_tensor_handle){0};
     if (kvc_dialect_has(dialect, KVC_FEATURE_HANDLE_MSGPACK))
-        return decode_descriptor(dialect, body, arena, handle, err);
-    return decode_pickle(body, arena, handle, err);
+        KVC_GUARD(decode_descriptor(dialect, body, arena, handle, err));
+    else
+        KVC_GUARD(decode_pickle(body, arena, handle, err));
+    return check_view(handle, err);
 }

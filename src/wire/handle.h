@@ -14,8 +14,8 @@ kvc_status kvc_handle_encode(const struct kvc_dialect *dialect,
                              const struct kvc_tensor_handle *handle, struct kvc_buffer *out,
                              struct kvc_error *err);
 /* Reads a body. Views point into body and arena. KVC_EFORMAT for anything that is no handle of CPU
- * shared memory; a pickle is read by an interpreter of the few opcodes that handles use, which
- * calls nothing. */
+ * shared memory, and for a view that leaves its nbytes (which need not be what the segment has). A
+ * pickle is read by an interpreter of the few opcodes that handles use, which calls nothing. */
 kvc_status kvc_handle_decode(const struct kvc_dialect *dialect, struct kvc_bytes body,
                              struct kvc_arena *arena, struct kvc_tensor_handle *handle,
                              struct kvc_error *err);

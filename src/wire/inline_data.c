@@ -32,9 +32,6 @@ static bool tensor_size(struct kvc_ints shape, size_t item_size, size_t *size)
 
 enum form { FORM_NUMPY, FORM_TORCH };
 
-typedef void tensor_writer(struct kvc_pickle_writer *writer, const struct kvc_dtype *dtype,
-                           const struct kvc_inline_tensor *tensor, size_t position);
-
 static void call_with(struct kvc_pickle_writer *writer, size_t argument_count)
 {
     kvc_pickle_tuple(writer, argument_count);
@@ -45,9 +42,8 @@ static void call_with(struct kvc_pickle_writer *writer, size_t argument_count)
 /* from_numpy(array(reshape(frombuffer(bytes, type), shape))); array makes the copy that from_numpy
  * may write to. */
 static void write_numpy(struct kvc_pickle_writer *writer, const struct kvc_dtype *dtype,
-                        const struct kvc_inline_tensor *tensor, size_t position)
+                        const struct kvc_inline_tensor *tensor)
 {
-    (void)position;
     kvc_pickle_global(writer, KVC_STR("torch"), KVC_STR("from_numpy"));
     kvc_pickle_global(writer, KVC_STR("numpy"), KVC_STR("array"));
     kvc_pickle_global(writer, KVC_STR("numpy"), KVC_STR("reshape"));
@@ -113,29 +109,30 @@ static void write_torch(struct kvc_pickle_writer *writer, const struct kvc_dtype
     call_with(writer, 6);
 }
 
-/* The integer of the same size, for what numpy or a torch file cannot hold. */
+/* The integer of the same size, for what a torch file cannot hold. */
 static const struct kvc_dtype *carrier(const struct kvc_dtype *dtype)
 {
     static const char *const names[] = {[1] = "uint8", [2] = "int16", [4] = "int32", [8] = "int64"};
     return kvc_dtype_find(kvc_str_of(names[dtype->size]));
 }
 
-/* Tensor.view(tensor, dtype) where a tensor of that dtype cannot be written. (Torch pickles some
- * that it cannot load itself, float8 for one.) */
+/* Tensor.view(integers, dtype) where the form has no tensors of that dtype. (Torch itself pickles
+ * some that it cannot load, float8 for one.) */
 static void write_tensor(struct kvc_pickle_writer *writer, enum form form,
                          const struct kvc_inline_tensor *tensor, size_t position)
 {
     const struct kvc_dtype *dtype = kvc_dtype_find(tensor->dtype);
-    const bool direct = form == FORM_NUMPY ? !dtype->numpy_view : dtype->torch_storage != NULL;
-    tensor_writer *const write = form == FORM_NUMPY ? write_numpy : write_torch;
-    if (direct) {
-        write(writer, dtype, tensor, position);
-        return;
+    const bool viewed = form == FORM_NUMPY ? dtype->numpy_view : dtype->torch_storage == NULL;
+    if (viewed)
+        kvc_pickle_global(writer, KVC_STR("torch"), KVC_STR("Tensor.view"));
+    if (form == FORM_NUMPY)
+        write_numpy(writer, dtype, tensor);
+    else
+        write_torch(writer, viewed ? carrier(dtype) : dtype, tensor, position);
+    if (viewed) {
+        kvc_pickle_global(writer, KVC_STR("torch"), kvc_str_of(dtype->name));
+        call_with(writer, 2);
     }
-    kvc_pickle_global(writer, KVC_STR("torch"), KVC_STR("Tensor.view"));
-    write(writer, carrier(dtype), tensor, position);
-    kvc_pickle_global(writer, KVC_STR("torch"), kvc_str_of(dtype->name));
-    call_with(writer, 2);
 }
 
 static kvc_status check_tensor(const struct kvc_inline_tensor *tensor, size_t position,

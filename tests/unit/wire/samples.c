@@ -3,9 +3,29 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+/* Every sample, for a leak checker to find. */
+struct kept {
+    struct kept *next;
+    void *memory;
+};
+static struct kept *all_kept;
+
+static void *keep(void *memory)
+{
+    struct kept *entry = kvc_alloc(sizeof(*entry));
+    *entry = (struct kept){all_kept, memory};
+    all_kept = entry;
+    return memory;
+}
+
+uint8_t *sample_alloc(size_t size)
+{
+    return keep(kvc_alloc(size));
+}
+
 struct kvc_bytes sample_copy(struct kvc_bytes bytes)
 {
-    uint8_t *copy = kvc_alloc(bytes.size);
+    uint8_t *copy = sample_alloc(bytes.size);
     if (bytes.size > 0)
         memcpy(copy, bytes.data, bytes.size);
     return (struct kvc_bytes){copy, bytes.size};
@@ -48,6 +68,7 @@ struct kvc_frames sample_frames(const char *hex)
         kvc_frames_append_view(&frames, frame.data, frame.size);
         hex = end != NULL ? end + 1 : NULL;
     }
+    keep(frames.items);
     return frames;
 }
 

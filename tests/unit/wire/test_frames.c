@@ -46,6 +46,7 @@ Test(frames, copies_are_deep_and_appended)
     cr_assert_neq(copy.items[3].data, frames.items[2].data);
     sample_assert_equal(kvc_frames_view(&copy, 3), sample_bytes("cd0100"), "copy");
     cr_assert_eq(kvc_frames_view(&copy, 2).size, 0);
+    kvc_frames_clear(&copy);
 }
 
 Test(frames, equal_when_count_sizes_and_bytes_are)

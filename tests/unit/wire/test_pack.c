@@ -175,7 +175,9 @@ static struct kvc_bytes nested(uint8_t tag, size_t depth)
     for (size_t i = 0; i < depth; i++)
         kvc_buffer_append_byte(&out, tag);
     kvc_buffer_append_byte(&out, 0xc0);
-    return kvc_buffer_view(&out);
+    const struct kvc_bytes copy = sample_copy(kvc_buffer_view(&out));
+    kvc_buffer_clear(&out);
+    return copy;
 }
 
 Test(pack, nesting_has_a_limit)
@@ -257,6 +259,9 @@ Test(describe, long_text_is_cut_between_characters)
     kvc_msgpack_describe(kvc_buffer_view(&packed), 3, &out);
     cr_assert(kvc_utf8_is_valid((char *)out.data, out.size));
     cr_assert_not_null(strstr(kvc_buffer_text(&out), "\"… (300 bytes)"));
+    kvc_buffer_clear(&packed);
+    kvc_buffer_clear(&text);
+    kvc_buffer_clear(&out);
 }
 
 Test(describe, a_hostile_value_gives_a_text_of_bounded_size)
