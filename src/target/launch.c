@@ -70,30 +70,43 @@ static char *fill_in(const char *text, const char *name, int number)
     return kvc_buffer_take_text(&out);
 }
 
+/* The text with both ports in it; the caller frees it. */
+static char *fill_in_ports(const char *text, const int ports[2])
+{
+    char *half_filled = fill_in(text, RPC_PORT, ports[0]);
+    char *filled = fill_in(half_filled, HTTP_PORT, ports[1]);
+    free(half_filled);
+    return filled;
+}
+
+/* An address that the user gives, or else one that follows from the port in the command, or none. */
+static void resolve_url(const char *given, const char *command, const char *placeholder,
+                        const char *fallback, const int ports[2], char *url, size_t url_size)
+{
+    char *filled = fill_in_ports(given != NULL                          ? given
+                                 : strstr(command, placeholder) != NULL ? fallback
+                                                                        : "",
+                                 ports);
+    snprintf(url, url_size, "%s", filled);
+    free(filled);
+}
+
 /* Sets the URLs; gives back the command with the ports in it. */
 static kvc_status resolve_addresses(struct kvc_target *target, char **command,
                                     struct kvc_error *err)
 {
     const struct kvc_target_options *options = &target->options;
-    const bool has_rpc_port = strstr(options->launch, RPC_PORT) != NULL;
     int ports[2];
-    if (!has_rpc_port && options->rpc_url == NULL)
+    if (strstr(options->launch, RPC_PORT) == NULL && options->rpc_url == NULL)
         return kvc_fail(err, KVC_EUSAGE,
                         "--launch: where will the server listen? Put " RPC_PORT
                         " into the command, or give --rpc-url");
     KVC_GUARD(find_ports(ports, err));
-    if (has_rpc_port)
-        snprintf(target->rpc_url, sizeof(target->rpc_url), "tcp://127.0.0.1:%d", ports[0]);
-    else
-        snprintf(target->rpc_url, sizeof(target->rpc_url), "%s", options->rpc_url);
-    if (strstr(options->launch, HTTP_PORT) != NULL)
-        snprintf(target->http_url, sizeof(target->http_url), "http://127.0.0.1:%d", ports[1]);
-    else
-        snprintf(target->http_url, sizeof(target->http_url), "%s",
-                 options->http_url != NULL ? options->http_url : "");
-    char *half_filled = fill_in(options->launch, RPC_PORT, ports[0]);
-    *command = fill_in(half_filled, HTTP_PORT, ports[1]);
-    free(half_filled);
+    resolve_url(options->rpc_url, options->launch, RPC_PORT, "tcp://127.0.0.1:" RPC_PORT, ports,
+                target->rpc_url, sizeof(target->rpc_url));
+    resolve_url(options->http_url, options->launch, HTTP_PORT, "http://127.0.0.1:" HTTP_PORT, ports,
+                target->http_url, sizeof(target->http_url));
+    *command = fill_in_ports(options->launch, ports);
     return KVC_OK;
 }
 
