@@ -41,6 +41,31 @@ void kvc_msgpack_write_int(struct kvc_buffer *out, int64_t value)
     msgpack_pack_int64(&packer, value);
 }
 
+/* Where the next bytes go; there is room for them. */
+struct cursor {
+    uint8_t *next;
+};
+
+static int write_at_cursor(void *data, const char *bytes, size_t size)
+{
+    struct cursor *cursor = data;
+    memcpy(cursor->next, bytes, size);
+    cursor->next += size;
+    return 0;
+}
+
+void kvc_msgpack_write_ints(struct kvc_buffer *out, const int64_t *values, size_t count)
+{
+    enum { LONGEST_INT = 9 };
+    kvc_buffer_reserve(out, count * LONGEST_INT);
+    struct cursor cursor = {out->data + out->size};
+    msgpack_packer packer;
+    msgpack_packer_init(&packer, &cursor, write_at_cursor);
+    for (size_t i = 0; i < count; i++)
+        msgpack_pack_int64(&packer, values[i]);
+    out->size = (size_t)(cursor.next - out->data);
+}
+
 void kvc_msgpack_write_uint(struct kvc_buffer *out, uint64_t value)
 {
     msgpack_packer packer = packer_on(out);
@@ -180,23 +205,48 @@ static kvc_status check_head(struct kvc_bytes bytes, size_t position, struct hea
     return KVC_OK;
 }
 
+/* Bytes of the int that begins with the tag; 0 when it begins something else. */
+static size_t int_size(uint8_t tag)
+{
+    if (tag < 0x80 || tag >= 0xe0)
+        return 1;
+    if (tag >= 0xcc && tag <= 0xd3) /* uint and int of 1, 2, 4, 8 bytes */
+        return 1 + ((size_t)1 << (tag & 3));
+    return 0;
+}
+
+/* Passes over ints at the position, at most *left of them: token ids are most of most messages. */
+static void skip_ints(struct kvc_bytes bytes, size_t *position, uint64_t *left)
+{
+    while (*left > 0 && *position < bytes.size) {
+        const size_t size = int_size(bytes.data[*position]);
+        if (size == 0 || size > bytes.size - *position)
+            return;
+        *position += size;
+        (*left)--;
+    }
+}
+
 kvc_status kvc_msgpack_validate(struct kvc_bytes bytes, struct kvc_error *err)
 {
     uint64_t open[KVC_MSGPACK_MAX_DEPTH + 1] = {1}; /* values still to come, by depth */
     size_t depth = 0;
     size_t position = 0;
-    for (size_t values = 0; depth > 0 || open[0] > 0; values++) {
-        if (values == MAX_VALUES)
-            return malformed(err, position, "more values than a message may have");
+    uint64_t values = 1;
+    while (depth > 0 || open[0] > 0) {
         struct head head = {0};
         KVC_GUARD(check_head(bytes, position, &head, err));
         open[depth]--;
+        values += head.children;
+        if (values > MAX_VALUES)
+            return malformed(err, position, "more values than a message may have");
         if (head.children > 0) {
             if (depth == KVC_MSGPACK_MAX_DEPTH)
                 return malformed(err, position, "nested too deeply");
             open[++depth] = head.children;
         }
         position += head.size + (size_t)head.content;
+        skip_ints(bytes, &position, &open[depth]);
         while (depth > 0 && open[depth] == 0)
             depth--;
     }

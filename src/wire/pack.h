@@ -11,6 +11,8 @@
 void kvc_msgpack_write_nil(struct kvc_buffer *out);
 void kvc_msgpack_write_bool(struct kvc_buffer *out, bool value);
 void kvc_msgpack_write_int(struct kvc_buffer *out, int64_t value);
+/* Many, without an array's header. */
+void kvc_msgpack_write_ints(struct kvc_buffer *out, const int64_t *values, size_t count);
 void kvc_msgpack_write_uint(struct kvc_buffer *out, uint64_t value);
 void kvc_msgpack_write_float(struct kvc_buffer *out, double value);
 void kvc_msgpack_write_str(struct kvc_buffer *out, struct kvc_str value);

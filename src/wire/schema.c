@@ -97,6 +97,10 @@ static kvc_status encode_list(const struct kvc_dialect *dialect, const struct kv
 {
     const struct list list = list_load(value);
     kvc_msgpack_write_array(out, (uint32_t)list.count);
+    if (type->element == &kvc_type_int) {
+        kvc_msgpack_write_ints(out, list.items, list.count);
+        return KVC_OK;
+    }
     for (size_t i = 0; i < list.count; i++)
         KVC_GUARD(kvc_schema_encode(dialect, type->element,
                                     member(list.items, i * type->element->size), out, err));
@@ -276,6 +280,22 @@ static kvc_status decode_packed_map(const struct kvc_decoding *decoding,
     return KVC_OK;
 }
 
+/* Copies ints up to the first element that is none, or too large; returns how many. A list of token
+ * ids is most of most messages. */
+static size_t take_ints(const msgpack_object_array *array, void *items)
+{
+    int64_t *ints = items;
+    size_t count = 0;
+    for (; count < array->size; count++) {
+        const msgpack_object *object = &array->ptr[count];
+        const bool positive = object->type == MSGPACK_OBJECT_POSITIVE_INTEGER;
+        if (positive ? object->via.i64 < 0 : object->type != MSGPACK_OBJECT_NEGATIVE_INTEGER)
+            break;
+        ints[count] = object->via.i64;
+    }
+    return count;
+}
+
 static kvc_status decode_list(const struct kvc_decoding *decoding, const struct kvc_type *type,
                               const msgpack_object *object, void *value, struct kvc_error *err)
 {
@@ -284,7 +304,8 @@ static kvc_status decode_list(const struct kvc_decoding *decoding, const struct 
     const size_t count = object->via.array.size;
     const size_t size = type->element->size;
     uint8_t *items = kvc_arena_alloc_array(decoding->arena, count, size);
-    for (size_t i = 0; i < count; i++) {
+    size_t i = type->element == &kvc_type_int ? take_ints(&object->via.array, items) : 0;
+    for (; i < count; i++) {
         const kvc_status status = kvc_schema_decode(
             decoding, type->element, &object->via.array.ptr[i], items + i * size, err);
         if (status != KVC_OK) {

@@ -57,7 +57,10 @@ static struct kvc_bytes body_of(const char *hex)
     msgpack_object object;
     cr_assert_eq(kvc_msgpack_read(sample_bytes(hex), &zone, &object, NULL), KVC_OK);
     const msgpack_object_ext ext = object.via.array.ptr[0].via.ext;
-    return sample_copy((struct kvc_bytes){(const uint8_t *)ext.ptr, ext.size});
+    const struct kvc_bytes body =
+        sample_copy((struct kvc_bytes){(const uint8_t *)ext.ptr, ext.size});
+    msgpack_zone_destroy(&zone);
+    return body;
 }
 
 static bool ints_are(struct kvc_ints ints, const int64_t *expected, size_t count)
