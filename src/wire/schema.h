@@ -68,6 +68,15 @@ extern const struct kvc_type kvc_type_ints;
 extern const struct kvc_type kvc_type_int_lists;
 extern const struct kvc_type kvc_type_strs;
 
+/* The shape of every list in types.h. Copied in and out with memcpy, which keeps clear of
+ * aliasing. */
+struct kvc_list {
+    const void *items;
+    size_t count;
+};
+
+bool kvc_field_exists(const struct kvc_field *field, const struct kvc_dialect *dialect);
+
 /* What a decoder needs on its way. */
 struct kvc_decoding {
     const struct kvc_dialect *dialect;
