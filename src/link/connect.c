@@ -73,6 +73,7 @@ static void *open_monitor(void *context, void *socket)
     if (monitor == NULL)
         return NULL;
     kvc_socket_set_int(monitor, ZMQ_LINGER, 0);
+    kvc_socket_set_int(monitor, ZMQ_RCVHWM, 0); /* libzmq's own thread would wait for room */
     if (zmq_connect(monitor, endpoint) == 0)
         return monitor;
     zmq_close(monitor);
@@ -150,8 +151,11 @@ kvc_status kvc_connection_open(const char *text, int64_t timeout_ms,
 
 void kvc_connection_close(struct kvc_connection *connection)
 {
-    if (connection->socket != NULL)
+    if (connection->socket != NULL) {
+        /* An event that finds no monitor any more blocks libzmq's thread for good. */
+        zmq_socket_monitor(connection->socket, NULL, 0);
         zmq_close(connection->socket);
+    }
     if (connection->monitor != NULL)
         zmq_close(connection->monitor);
     *connection = (struct kvc_connection){0};

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "src/base/clock.h"
-#include "src/link/client.h"
+#include "tests/unit/link/peer.h"
 
 /* A TCP port of this machine; listening or not. Returns the descriptor that holds it. */
 static int hold_port(bool listening, char *url, size_t url_size)
@@ -75,4 +75,29 @@ Test(connect, ends_at_once_when_asked_to_stop)
     cr_assert_eq(kvc_client_open(url, 20000, &client, NULL), KVC_EINTERRUPTED);
     cr_assert_lt(kvc_now_ms() - started, 1000);
     close(fd);
+}
+
+static void stay_silent(struct peer *peer, const struct kvc_frames *message)
+{
+    (void)peer, (void)message;
+}
+
+static void *close_client(void *client)
+{
+    kvc_client_close(client);
+    return NULL;
+}
+
+/* libzmq reports a connection's end to its monitor, and waits for ever if that is gone. */
+Test(connect, closing_while_the_server_goes_does_not_block_later_clients)
+{
+    for (size_t i = 0; i < 100; i++) {
+        struct peer peer;
+        pthread_t thread;
+        peer_start(&peer, "tcp://127.0.0.1:0", stay_silent, NULL);
+        struct kvc_client *client = client_for(&peer);
+        cr_assert_eq(pthread_create(&thread, NULL, close_client, client), 0);
+        peer_stop(&peer);
+        pthread_join(thread, NULL);
+    }
 }
