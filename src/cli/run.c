@@ -21,7 +21,7 @@ struct run_flags {
     bool update_expect, destructive, quiet, verbose;
     int64_t min_checks, jobs, check_limit_ms, run_limit_ms;
     uint64_t seed;
-    const char *junit, *json, *trace, *color;
+    const char *junit, *json, *html, *trace, *color;
 };
 
 static const char *const level_choices[] = {"must", "should", "observed", NULL};
@@ -126,6 +126,11 @@ static const struct kvc_option report_table[] = {
      .offset = FLAG(json),
      .argument = "FILE",
      .help = "write a JSON report (-: stdout)"},
+    {.name = "html",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(html),
+     .argument = "FILE",
+     .help = "write one self-contained HTML page"},
     {.name = "trace",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(trace),
@@ -249,7 +254,7 @@ static char *reproduce_line(const struct run_flags *flags, const struct kvc_targ
 
 /* ---- reports ---- */
 
-enum { MAX_REPORTS = 3 };
+enum { MAX_REPORTS = 4 };
 
 struct reports {
     struct kvc_report *items[MAX_REPORTS];
@@ -274,6 +279,7 @@ static kvc_status open_reports(const struct run_flags *flags, struct reports *re
     } files[] = {
         {flags->junit, "--junit", kvc_report_junit},
         {flags->json, "--json", kvc_report_json},
+        {flags->html, "--html", kvc_report_html},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(files); i++) {
         if (files[i].path == NULL)

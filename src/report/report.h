@@ -27,5 +27,8 @@ kvc_status kvc_report_junit(const char *path, bool fixed_times, struct kvc_repor
 /* docs/json.md describes it. */
 kvc_status kvc_report_json(const char *path, bool fixed_times, struct kvc_report **report,
                            struct kvc_error *err);
+/* One self-contained page. */
+kvc_status kvc_report_html(const char *path, bool fixed_times, struct kvc_report **report,
+                           struct kvc_error *err);
 
 #endif

@@ -1,0 +1,267 @@
+/* HTML: one file that needs nothing else, readable on a phone and without scripts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/report/file.h"
+#include "src/report/html_matrix.h"
+#include "src/report/kept.h"
+#include "src/report/report.h"
+#include "src/run/registry.h"
+
+struct html_report {
+    struct kvc_report base;
+    struct kvc_report_file file;
+    struct kvc_kept_run kept;
+    bool fixed_times;
+};
+
+static const char head[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<link rel=\"icon\" href=\"data:,\">\n"
+    "<title>kvconform report</title>\n<style>\n"
+    ":root{--bg:#fff;--fg:#1c2024;--soft:#60646c;--line:#d9dce1;--card:#f6f7f9;"
+    "--good:#18794e;--bad:#ce2c31;--warn:#8f5b00;--good-bg:#e6f6eb;--bad-bg:#feebec;"
+    "--warn-bg:#fff3d6}\n"
+    "@media(prefers-color-scheme:dark){:root{--bg:#111315;--fg:#eceef0;--soft:#a5abb3;"
+    "--line:#33383e;--card:#1a1d20;--good:#5bd399;--bad:#ff9592;--warn:#ffca58;"
+    "--good-bg:#12301f;--bad-bg:#3b1519;--warn-bg:#33260a}}\n"
+    "*{box-sizing:border-box}body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--bg);"
+    "color:var(--fg);font:16px/1.5 system-ui,sans-serif}\n"
+    "h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem}\n"
+    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:.5rem 0}"
+    "dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n"
+    ".tiles{display:flex;flex-wrap:wrap;gap:.5rem;margin:1rem 0;padding:0;list-style:none}"
+    ".tiles li{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .8rem}"
+    ".tiles b{font-size:1.3rem;display:block}\n"
+    ".good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}\n"
+    ".note{background:var(--warn-bg);padding:.5rem .8rem;border-radius:.5rem}\n"
+    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}"
+    "th,td{border:1px solid var(--line);padding:.25rem .5rem;text-align:right;white-space:nowrap}"
+    "th:first-child{text-align:left;position:sticky;left:0;background:var(--bg)}"
+    "thead th{background:var(--card)}td.good{background:var(--good-bg)}td.bad{background:"
+    "var(--bad-bg);font-weight:600}td.warn{background:var(--warn-bg)}\n"
+    "details{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;background:var(--card)"
+    "}summary{cursor:pointer;padding:.5rem .8rem;overflow-wrap:anywhere}"
+    "details>div{padding:0 .8rem .8rem}\n"
+    "pre{overflow-x:auto;background:var(--bg);border:1px solid var(--line);border-radius:.3rem;"
+    "padding:.5rem;font:13px/1.4 ui-monospace,monospace;margin:.3rem 0}\n"
+    ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(16rem,1fr));gap:.5rem}\n"
+    "</style>\n</head>\n<body>\n";
+
+/* What an outcome means for the reader: decides the colour of everything that shows it. */
+static const char *outcome_class(enum kvc_outcome outcome)
+{
+    switch (outcome) {
+    case KVC_OUTCOME_PASS:
+        return "good";
+    case KVC_OUTCOME_SKIP:
+    case KVC_OUTCOME_KNOWN:
+        return "warn";
+    default:
+        return "bad";
+    }
+}
+
+static void write_row(struct kvc_buffer *out, const char *name, const char *value)
+{
+    if (value == NULL || value[0] == '\0')
+        return;
+    kvc_buffer_printf(out, "<dt>%s</dt><dd>", name);
+    kvc_html_escape(value, out);
+    kvc_buffer_append_text(out, "</dd>\n");
+}
+
+static void write_block(struct kvc_buffer *out, const char *title, const char *text)
+{
+    if (text[0] == '\0')
+        return;
+    kvc_buffer_printf(out, "<div><strong>%s</strong><pre>", title);
+    kvc_html_escape(text, out);
+    kvc_buffer_append_text(out, "</pre></div>\n");
+}
+
+static void write_header(const struct html_report *html, const struct kvc_summary *summary,
+                         struct kvc_buffer *out)
+{
+    const struct kvc_run_info *info = &html->kept.info;
+    const char *verdict = summary->exit_status == 0 ? "Everything came out as expected"
+                                                    : "Not everything came out as expected";
+    kvc_buffer_append_text(out, head);
+    kvc_buffer_printf(out, "<h1 class=\"%s\">%s</h1>\n", summary->exit_status == 0 ? "good" : "bad",
+                      verdict);
+    if (info->stand_in)
+        kvc_buffer_append_text(out, "<p class=\"note\">The bundled mock server was tested. This "
+                                    "says nothing about a real server.</p>\n");
+    if (summary->interrupted)
+        kvc_buffer_append_text(out, "<p class=\"note\">The run was interrupted: what follows is "
+                                    "what was finished.</p>\n");
+    char seconds[32], seed[32];
+    snprintf(seconds, sizeof(seconds), "%.1f s", html->fixed_times ? 0.0 : summary->seconds);
+    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
+    kvc_buffer_append_text(out, "<dl>\n");
+    write_row(out, "Server", info->rpc_url);
+    write_row(out, "Target", info->target);
+    write_row(out, "Version", info->server_version);
+    write_row(out, "Dialect", info->dialect);
+    write_row(out, "Found by", info->how);
+    write_row(out, "Paths", info->paths);
+    for (size_t i = 0; info->defects != NULL && info->defects[i] != NULL; i++)
+        write_row(out, "Defect", info->defects[i]);
+    write_row(out, "Started", html->fixed_times ? "" : info->started);
+    write_row(out, "Took", seconds);
+    write_row(out, "Seed", seed);
+    write_row(out, "kvconform", info->suite_version);
+    kvc_buffer_append_text(out, "</dl>\n");
+}
+
+static void write_counts(const struct kvc_summary *summary, struct kvc_buffer *out)
+{
+    kvc_buffer_printf(out, "<ul class=\"tiles\">\n<li><b>%zu</b>checks</li>\n", summary->total);
+    for (int i = 0; i < KVC_OUTCOME_COUNT; i++) {
+        const enum kvc_outcome outcome = (enum kvc_outcome)i;
+        if (summary->counts[i] > 0)
+            kvc_buffer_printf(out, "<li class=\"%s\"><b>%zu</b>%s</li>\n", outcome_class(outcome),
+                              summary->counts[i], kvc_outcome_name(outcome));
+    }
+    kvc_buffer_append_text(out, "</ul>\n");
+}
+
+static void write_list(struct kvc_buffer *out, const char *title, char *const *texts)
+{
+    if (texts == NULL || texts[0] == NULL)
+        return;
+    kvc_buffer_printf(out, "<h2 class=\"bad\">%s</h2>\n<ul>\n", title);
+    for (size_t i = 0; texts[i] != NULL; i++) {
+        kvc_buffer_append_text(out, "<li>");
+        kvc_html_escape(texts[i], out);
+        kvc_buffer_append_text(out, "</li>\n");
+    }
+    kvc_buffer_append_text(out, "</ul>\n");
+}
+
+static void write_result(const struct kvc_result *result, bool open, struct kvc_buffer *out)
+{
+    kvc_buffer_printf(out, "<details%s><summary><span class=\"%s\">%s</span> ", open ? " open" : "",
+                      outcome_class(result->outcome), kvc_outcome_name(result->outcome));
+    kvc_html_escape(result->instance->id, out);
+    kvc_buffer_append_text(out, "</summary><div>\n<p>");
+    kvc_html_escape(result->instance->check->clause, out);
+    kvc_buffer_printf(out, " (%s)</p>\n", kvc_level_name(result->instance->check->level));
+    if (result->server_died)
+        kvc_buffer_append_text(out,
+                               "<p class=\"bad\">Afterwards the server answered nobody.</p>\n");
+    write_block(out, "What went wrong", result->message);
+    write_block(out, "Why it is expected", result->reason);
+    kvc_buffer_append_text(out, "<div class=\"pair\">\n");
+    write_block(out, "Expected", result->expected);
+    write_block(out, "Actual", result->got);
+    kvc_buffer_append_text(out, "</div>\n");
+    write_block(out, "Exchange and bytes", result->details);
+    write_block(out, "Run it again", result->reproduce);
+    kvc_buffer_append_text(out, "</div></details>\n");
+}
+
+/* Results of one kind, under one heading, which is left out when there are none. */
+static void write_results(const struct kvc_kept_run *kept, const char *title, const char *class,
+                          struct kvc_buffer *out)
+{
+    bool begun = false;
+    for (size_t i = 0; i < kept->count; i++) {
+        const struct kvc_result *result = &kept->results[i];
+        if (result->outcome == KVC_OUTCOME_SKIP ||
+            strcmp(outcome_class(result->outcome), class) != 0)
+            continue;
+        if (!begun)
+            kvc_buffer_printf(out, "<h2>%s</h2>\n", title);
+        write_result(result, !begun && strcmp(class, "bad") == 0, out);
+        begun = true;
+    }
+}
+
+static void write_skipped(const struct kvc_kept_run *kept, struct kvc_buffer *out)
+{
+    bool begun = false;
+    for (size_t i = 0; i < kept->count; i++) {
+        if (kept->results[i].outcome != KVC_OUTCOME_SKIP)
+            continue;
+        if (!begun)
+            kvc_buffer_append_text(out, "<h2>Skipped</h2>\n<details><summary>what did not run, and "
+                                        "why</summary><div><dl>\n");
+        begun = true;
+        kvc_buffer_append_text(out, "<dt>");
+        kvc_html_escape(kept->results[i].instance->id, out);
+        kvc_buffer_append_text(out, "</dt><dd>");
+        kvc_html_escape(kept->results[i].message, out);
+        kvc_buffer_append_text(out, "</dd>\n");
+    }
+    if (begun)
+        kvc_buffer_append_text(out, "</dl></div></details>\n");
+}
+
+/* ---- the callbacks ---- */
+
+static kvc_status html_begin(struct kvc_report *report, const struct kvc_run_info *info,
+                             size_t total, struct kvc_error *err)
+{
+    (void)total;
+    (void)err;
+    kvc_kept_begin(&((struct html_report *)report)->kept, info);
+    return KVC_OK;
+}
+
+static void html_result(struct kvc_report *report, const struct kvc_result *result)
+{
+    kvc_kept_add(&((struct html_report *)report)->kept, result);
+}
+
+static kvc_status html_finish(struct kvc_report *report, const struct kvc_summary *summary,
+                              struct kvc_error *err)
+{
+    struct html_report *html = (struct html_report *)report;
+    struct kvc_buffer out = {0};
+    kvc_kept_sort(&html->kept);
+    write_header(html, summary, &out);
+    write_counts(summary, &out);
+    write_list(&out, "Problems of the run", summary->problems);
+    write_list(&out, "Expectations that no longer hold", summary->stale_expectations);
+    write_results(&html->kept, "Unexpected", "bad", &out);
+    kvc_buffer_append_text(&out,
+                           "<h2>Families and axes</h2>\n<p>Passed of carried out; checks that "
+                           "were skipped do not count.</p>\n");
+    kvc_html_matrix(&html->kept, &out);
+    write_results(&html->kept, "Known deviations", "warn", &out);
+    write_skipped(&html->kept, &out);
+    kvc_buffer_append_text(&out, "</body>\n</html>\n");
+    const kvc_status status = kvc_report_file_commit(&html->file, kvc_buffer_view(&out), err);
+    kvc_buffer_clear(&out);
+    return status;
+}
+
+static void html_free(struct kvc_report *report)
+{
+    struct html_report *html = (struct html_report *)report;
+    kvc_report_file_close(&html->file);
+    kvc_kept_clear(&html->kept);
+    free(html);
+}
+
+static const struct kvc_report_ops html_ops = {
+    .begin = html_begin,
+    .result = html_result,
+    .finish = html_finish,
+    .free = html_free,
+};
+
+kvc_status kvc_report_html(const char *path, bool fixed_times, struct kvc_report **report,
+                           struct kvc_error *err)
+{
+    struct kvc_report_file file;
+    KVC_GUARD(kvc_report_file_open(path, &file, err));
+    struct html_report *html = kvc_alloc_zero(1, sizeof(*html));
+    html->base.ops = &html_ops;
+    html->file = file;
+    html->fixed_times = fixed_times;
+    *report = &html->base;
+    return KVC_OK;
+}
