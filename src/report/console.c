@@ -137,8 +137,8 @@ static kvc_status console_begin(struct kvc_report *report, const struct kvc_run_
     if (console->options.quiet)
         return KVC_OK;
     struct kvc_buffer head = {0};
-    kvc_buffer_printf(&head, "kvconform %s: %zu checks of %s, dialect %s", info->suite_version,
-                      total, info->stand_in ? "the bundled mock server" : info->rpc_url,
+    kvc_buffer_printf(&head, "kvconform %s: %zu check%s of %s, dialect %s", info->suite_version,
+                      total, total == 1 ? "" : "s", info->stand_in ? "the bundled mock server" : info->rpc_url,
                       info->dialect);
     if (info->server_version[0] != '\0')
         kvc_buffer_printf(&head, ", version %s", info->server_version);
@@ -243,7 +243,7 @@ static void print_texts(struct console *console, const char *name, char *const *
 static void print_counts(struct console *console, const struct kvc_summary *summary)
 {
     FILE *stream = console->options.stream;
-    fprintf(stream, "%zu checks in %.1f s: ", summary->total,
+    fprintf(stream, "%zu check%s in %.1f s: ", summary->total, summary->total == 1 ? "" : "s",
             console->options.fixed_times ? 0 : summary->seconds);
     const char *joint = "";
     for (int i = 0; i < KVC_OUTCOME_COUNT; i++) {

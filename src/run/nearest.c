@@ -60,7 +60,7 @@ void kvc_nearest_append(const char *name, const char *const *candidates, size_t 
         }
     }
     /* What is clearly farther than the best is noise. */
-    while (found > 1 && best_distance[found - 1] > best_distance[0] + 2)
+    while (found > 1 && best_distance[found - 1] > 2 * best_distance[0])
         found--;
     for (size_t i = 0; i < found; i++)
         kvc_buffer_printf(out, "%s%s", i > 0 ? ", " : "", best[i]);
