@@ -15,7 +15,7 @@
     X(SHORT_MESSAGE_KILLS, "short-message-kills", "a message of one frame ends the request loop; HTTP lives on", "B01") \
     X(UID_CUT, "uid-cut", "a reply echoes at most the first 8 bytes of the uid", "B04") \
     X(OP_RE_ENCODED, "op-re-encoded", "a reply's operation frame is encoded afresh instead of echoed", "implementer's slip") \
-    X(NIL_FOR_VOID, "nil-for-void", "a void reply carries a third frame with nil", "implementer's slip") \
+    X(NIL_FOR_VOID, "nil-for-void", "the reply to REPORT_BLOCK_ALLOCATION carries a third frame with nil", "implementer's slip") \
     X(REPLY_TWICE, "reply-twice", "every reply is sent twice", "B04") \
     X(REPLIES_SWAPPED, "replies-swapped", "two requests in flight get each other's result", "B04") \
     X(SURPLUS_PAYLOAD_ACCEPTED, "surplus-payload-accepted", "payload frames beyond those of the operation are ignored", "B10") \
@@ -43,10 +43,10 @@
     X(POOL_NAME_WRONG, "pool-name-wrong", "registration names a pool that does not exist", "B64") \
     X(POOL_SIZE_WRONG, "pool-size-wrong", "registration says that the pool is 1 MiB larger than it is", "B64") \
     /* lookup and sessions */                                                                      \
-    X(LOOKUP_ONE_SHORT, "lookup-one-short", "LOOKUP finds one chunk less than there is", "B59") \
+    X(LOOKUP_ONE_SHORT, "lookup-one-short", "LOOKUP finds one chunk less when the tokens end inside a chunk", "B59") \
     X(LOOKUP_COUNTS_GAPS, "lookup-counts-gaps", "LOOKUP counts chunks behind the first missing one", "B16") \
     X(LOOKUP_IGNORES_RANK, "lookup-ignores-rank", "LOOKUP does not ask for the last rank's chunks", "B27") \
-    X(LOOKUP_COUNTS_TOKENS, "lookup-counts-tokens", "LOOKUP's result counts tokens, not chunks", "implementer's slip") \
+    X(WAIT_COUNTS_TOKENS, "wait-counts-tokens", "WAIT_PREFETCH_STATUS gives tokens instead of chunks", "implementer's slip") \
     X(LOOKUP_IGNORES_END, "lookup-ignores-end", "LOOKUP looks for all tokens, wherever the key ends", "B59") \
     X(LOOKUP_SEES_UNCOMMITTED, "lookup-sees-uncommitted", "LOOKUP finds chunks that are prepared and not committed", "B33") \
     X(LOOKUP_LOCKS_BEYOND, "lookup-locks-beyond", "LOOKUP leaves a lock on the ranks of the first incomplete chunk", "4.6: 0.5.1") \

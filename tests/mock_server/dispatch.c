@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-#include "src/base/clock.h"
 #include "src/wire/pack.h"
 #include "tests/mock_server/handlers.h"
+#include "tests/mock_server/housekeeping.h"
 
 /* How servers schedule an operation, in the order in which the mock answers (protocol.md 1.5). */
 enum operation_class { CLASS_NONE, CLASS_SYNC, CLASS_AFFINITY, CLASS_NORMAL, CLASS_END };
@@ -174,7 +174,8 @@ static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
         kvc_frames_clear(&frames);
         return;
     }
-    if (frames.count == 2 && mock_has(mock, MOCK_DEFECT_NIL_FOR_VOID)) {
+    if (addressee->op == KVC_OP_REPORT_BLOCK_ALLOCATION &&
+        mock_has(mock, MOCK_DEFECT_NIL_FOR_VOID)) {
         static const uint8_t nil = 0xc0;
         kvc_frames_append_view(&frames, &nil, sizeof(nil));
     }
@@ -277,9 +278,7 @@ kvc_status mock_dispatch_serve(struct mock_dispatch *dispatch, struct mock *mock
     struct message messages[MAX_BATCH];
     size_t count = 0;
     KVC_GUARD(take_up(dispatch, mock, timeout_ms, messages, &count, err));
-    mock->now_ms = kvc_now_ms();
-    mock_transfers_expire(&mock->transfers, &mock->store, mock->now_ms,
-                          mock_has(mock, MOCK_DEFECT_WRITE_LEASE_PUBLISHES));
+    mock_pass_time(mock);
     for (size_t i = 0; i < count; i++)
         messages[i].op = operation_of(mock, &messages[i]);
     for (int class = CLASS_SYNC; class < CLASS_END; class ++) {

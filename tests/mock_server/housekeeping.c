@@ -1,11 +1,15 @@
 #include "tests/mock_server/housekeeping.h"
 
+#include "src/base/clock.h"
+
 /* Usage above which, and the share of the objects of which, is evicted (protocol.md 4.16). */
 #define EVICTION_WATERMARK 0.8
 #define EVICTION_SHARE     0.2
 
-/* A worker that never pings may be silent for that long. */
-enum { SILENT_WORKER_MS = 3600 * 1000 };
+enum {
+    SWEEP_MS = 1000,
+    SILENT_WORKER_MS = 3600 * 1000, /* a worker that never pings may be silent for that long */
+};
 
 static void reap(struct mock *mock, enum mock_mode mode)
 {
@@ -23,7 +27,7 @@ static void reap(struct mock *mock, enum mock_mode mode)
     }
 }
 
-void mock_sweep(struct mock *mock)
+static void sweep(struct mock *mock)
 {
     if ((double)mock->pool.used > EVICTION_WATERMARK * (double)mock->pool.size)
         mock_store_evict(&mock->store, EVICTION_SHARE, mock->now_ms);
@@ -33,6 +37,17 @@ void mock_sweep(struct mock *mock)
         mock_remark_at_large(mock, "%zu sessions were never ended and expired", ended);
     for (int mode = 0; mode < MOCK_MODE_COUNT; mode++)
         reap(mock, (enum mock_mode)mode);
+}
+
+void mock_pass_time(struct mock *mock)
+{
+    mock->now_ms = kvc_now_ms();
+    mock_transfers_expire(&mock->transfers, &mock->store, mock->now_ms,
+                          mock_has(mock, MOCK_DEFECT_WRITE_LEASE_PUBLISHES));
+    if (mock->now_ms < mock->next_sweep_ms)
+        return;
+    sweep(mock);
+    mock->next_sweep_ms = mock->now_ms + SWEEP_MS;
 }
 
 void mock_account(struct mock *mock)

@@ -1,8 +1,8 @@
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mock_server/guard.h"
 #include "tests/mock_server/http_routes.h"
 
 /* Block ids that one request may name. */
@@ -143,6 +143,15 @@ static bool read_layers(const struct mock *mock, const struct mock_instance *ins
     return true;
 }
 
+static void touch_layers(void *arg)
+{
+    const struct mock_instance *instance = arg;
+    for (size_t i = 0; i < instance->layer_count; i++) {
+        const struct kvc_segment *segment = &instance->layers[i].segment;
+        (void)*(volatile const uint8_t *)(segment->data + segment->size - 1);
+    }
+}
+
 static bool ids_are_good(const struct layers *layers, const struct question *question)
 {
     for (size_t i = 0; i < question->block_count; i++) {
@@ -239,7 +248,7 @@ static void refuse(struct mock_http_reply *reply, unsigned status, const char *m
 static void answer(struct mock *mock, struct question *question, const char *member,
                    struct mock_http_reply *reply)
 {
-    const struct mock_instance *instance =
+    struct mock_instance *instance =
         mock_registry_find(&mock->registry, MOCK_LMCACHE_DRIVEN, question->instance_id);
     struct layers layers = {0};
     if (instance == NULL) {
@@ -251,6 +260,8 @@ static void answer(struct mock *mock, struct question *question, const char *mem
         refuse(reply, 400, member, "block_ids is required");
     } else if (question->blocks_per_chunk <= 0) {
         refuse(reply, 400, member, "chunk_size must be positive");
+    } else if (!mock_guard(touch_layers, instance)) {
+        refuse(reply, 500, member, "the instance has cut its memory short");
     } else if (!read_layers(mock, instance, &layers)) {
         refuse(reply, 501, member, "checksum not supported for layers of that many shapes");
     } else if (!ids_are_good(&layers, question)) {

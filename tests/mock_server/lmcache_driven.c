@@ -1,7 +1,4 @@
-#include <stdlib.h>
-#include <string.h>
-
-#include "src/kv/transfer.h"
+#include "tests/mock_server/block_copy.h"
 #include "tests/mock_server/handlers.h"
 #include "tests/mock_server/window.h"
 
@@ -109,77 +106,58 @@ static bool is_null_chunk(const struct mock_instance *instance, const struct kvc
 
 /* ---- STORE ---- */
 
-/* A defect: wipes the last layer's K and V from one part of a chunk. */
-static void lose_last_layer(const struct mock_part *part, uint8_t *data)
+/* Whether the window's i-th chunk is to be stored: not cached yet, and not made of null blocks. */
+static bool is_wanted(const struct mock_window *window, const struct mock_instance *instance,
+                      const struct kvc_ints *lists, int64_t i)
 {
-    const size_t layer = (size_t)(mock_part_bytes(part) / (part->kv * part->layers));
-    for (int64_t kv = 1; kv <= part->kv; kv++)
-        memset(data + (size_t)(kv * part->layers - 1) * layer, 0, layer);
+    const struct mock *mock = window->mock;
+    const bool knows_null_block =
+        mock_speaks(mock, KVC_FEATURE_NULL_BLOCK) && !mock_has(mock, MOCK_DEFECT_NULL_BLOCK_STORED);
+    return mock_window_object(window, i) == NULL &&
+           !(knows_null_block && is_null_chunk(instance, lists, i));
 }
 
-static void gather(const struct mock *mock, const struct mock_instance *instance,
-                   const struct kvc_ints *lists, int64_t chunk, uint8_t *data)
+/* Reserves and fills the chunks that are wanted; those that do not fit are left out. The objects are
+ * added to `objects`. False when the worker's memory is gone. */
+static bool fill(struct mock_call *call, const struct mock_window *window,
+                 const struct mock_instance *instance, const struct kvc_ints *lists,
+                 struct mock_object **objects, size_t *count)
 {
-    for (size_t g = 0; g < instance->group_count; g++) {
-        const struct mock_kernel_group *group = &instance->groups[g];
-        const int64_t count = group->blocks_per_chunk;
-        const int64_t *ids = lists[g].items + chunk * count;
-        int64_t *rotated = NULL;
-        if (mock_has(mock, MOCK_DEFECT_BLOCKS_ROTATED)) {
-            rotated = kvc_alloc((size_t)count * sizeof(*rotated));
-            for (int64_t i = 0; i < count; i++)
-                rotated[i] = ids[(i + 1) % count];
-        }
-        kvc_gather_chunk(&group->shape, group->tensors, rotated != NULL ? rotated : ids,
-                         group->chunk_slots, data);
-        free(rotated);
-        if (mock_has(mock, MOCK_DEFECT_LAST_LAYER_LOST))
-            lose_last_layer(&instance->layout.parts[g], data);
-        data += mock_part_bytes(&instance->layout.parts[g]);
-    }
-}
-
-/* Reserves and fills the chunks that are not there yet; those that do not fit are left out. Returns the
- * objects (malloc), *count of them. */
-static struct mock_object **fill_missing(struct mock *mock, const struct mock_window *window,
-                                         const struct mock_instance *instance,
-                                         const struct kvc_ints *lists, size_t *count)
-{
-    struct mock_object **objects = kvc_alloc_zero((size_t)window->count + 1, sizeof(objects[0]));
-    *count = 0;
+    struct mock *mock = call->mock;
     for (int64_t i = 0; i < window->count; i++) {
+        if (!is_wanted(window, instance, lists, i))
+            continue;
         const struct mock_object_key key =
             mock_window_key(window, window->first + i, window->worker);
-        const bool is_null = mock_speaks(mock, KVC_FEATURE_NULL_BLOCK) &&
-                             !mock_has(mock, MOCK_DEFECT_NULL_BLOCK_STORED) &&
-                             is_null_chunk(instance, lists, i);
-        if (is_null || mock_store_find(&mock->store, &key) != NULL)
-            continue;
         struct mock_object *object =
             mock_store_reserve(&mock->store, &key, &instance->layout, mock->now_ms);
         if (object == NULL)
             continue;
         object->is_owned = true;
-        gather(mock, instance, lists, i, mock_object_data(&mock->store, object));
         objects[(*count)++] = object;
+        if (!mock_gather(call, instance, lists, i, mock_object_data(&mock->store, object)))
+            return false;
     }
-    return objects;
+    return true;
 }
 
-static void store(struct mock_call *call, const struct mock_window *window,
-                  const struct mock_instance *instance, const struct kvc_ints *lists)
+static enum mock_answer store(struct mock_call *call, const struct mock_window *window,
+                              const struct mock_instance *instance, const struct kvc_ints *lists)
 {
     struct mock *mock = call->mock;
+    struct mock_object **objects = kvc_alloc_zero((size_t)window->count + 1, sizeof(objects[0]));
     size_t count = 0;
-    struct mock_object **objects = fill_missing(mock, window, instance, lists, &count);
-    answer(call, count > 0 || !mock_has(mock, MOCK_DEFECT_CACHED_STORE_FALSE));
+    const bool filled = fill(call, window, instance, lists, objects, &count);
     struct mock_transfer *transfer =
         mock_transfer_begin(&mock->transfers, MOCK_STORED, instance->id, &call->request->key,
                             objects, count, mock->now_ms + mock->options.store_delay_ms);
-    if (mock_has(mock, MOCK_DEFECT_STORE_LOST))
+    if (!filled || mock_has(mock, MOCK_DEFECT_STORE_LOST))
         mock_transfer_drop(transfer, &mock->store);
     else if (mock->options.store_delay_ms == 0)
         mock_transfer_publish(transfer, &mock->store);
+    if (count == 0 && mock_has(mock, MOCK_DEFECT_CACHED_STORE_FALSE))
+        return answer(call, false);
+    return answer(call, filled);
 }
 
 enum mock_answer mock_on_store(struct mock_call *call)
@@ -196,8 +174,7 @@ enum mock_answer mock_on_store(struct mock_call *call)
         return MOCK_SILENCE;
     switch (read_ids(call, instance, window.count, lists)) {
     case IDS_GOOD:
-        store(call, &window, instance, lists);
-        return MOCK_REPLY;
+        return store(call, &window, instance, lists);
     case IDS_BAD:
         if (mock_has(mock, MOCK_DEFECT_BAD_STORE_STAYS_RESERVED))
             mock_window_reserve_for_nobody(mock, &window, &instance->layout);
@@ -210,79 +187,8 @@ enum mock_answer mock_on_store(struct mock_call *call)
 
 /* ---- RETRIEVE ---- */
 
-/* Blocks of one chunk that skip_first_n_tokens leaves alone. */
-static int64_t skipped_blocks(const struct mock_call *call, const struct mock_kernel_group *group,
-                              int64_t chunk)
-{
-    const struct mock *mock = call->mock;
-    const int64_t chunk_size = mock->options.chunk_size;
-    int64_t skip = call->request->skip_first_n_tokens;
-    if (mock_has(mock, MOCK_DEFECT_SKIP_IGNORED))
-        return 0;
-    if (mock_has(mock, MOCK_DEFECT_SKIP_ROUNDED_UP) && skip > 0 &&
-        skip < INT64_MAX - group->tokens_per_block)
-        skip += group->tokens_per_block - 1;
-    if (mock_has(mock, MOCK_DEFECT_SKIP_EVERY_CHUNK))
-        chunk = 0;
-    return kvc_skip_blocks(skip, chunk, chunk_size, group->tokens_per_block);
-}
-
-/* A defect: the chunk as it must not arrive. Returns fresh memory, or NULL for the chunk as it is. */
-static uint8_t *distorted(const struct mock *mock, const struct mock_part *part,
-                          const uint8_t *chunk)
-{
-    const size_t bytes = (size_t)mock_part_bytes(part);
-    const size_t layer = bytes / (size_t)(part->kv * part->layers);
-    const size_t plane = bytes / (size_t)part->kv;
-    const bool swap_kv = mock_has(mock, MOCK_DEFECT_KV_SWAPPED) && part->kv == 2;
-    const bool swap_layers = mock_has(mock, MOCK_DEFECT_LAYERS_SWAPPED) && part->layers > 1;
-    if (!swap_kv && !swap_layers)
-        return NULL;
-    uint8_t *copy = kvc_alloc(bytes);
-    memcpy(copy, chunk, bytes);
-    if (swap_kv) {
-        memcpy(copy, chunk + plane, plane);
-        memcpy(copy + plane, chunk, plane);
-    }
-    for (size_t at = 0; swap_layers && at < bytes; at += plane) {
-        memcpy(copy + at, chunk + at + layer, layer);
-        memcpy(copy + at + layer, chunk + at, layer);
-    }
-    return copy;
-}
-
-/* A defect: the last block's bytes, once more, in the block behind it. */
-static void scatter_one_more(const struct mock_kernel_group *group, struct kvc_ints ids,
-                             const uint8_t *data)
-{
-    const int64_t last = group->blocks_per_chunk - 1;
-    int64_t *beyond = kvc_alloc_zero((size_t)group->blocks_per_chunk, sizeof(*beyond));
-    beyond[last] = (ids.items[ids.count - 1] + 1) % group->shape.num_blocks;
-    kvc_scatter_chunk(&group->shape, group->tensors, beyond, group->chunk_slots, last, data);
-    free(beyond);
-}
-
-static void scatter(const struct mock_call *call, const struct mock_instance *instance,
-                    const struct kvc_ints *lists, int64_t chunk, const uint8_t *data)
-{
-    const struct mock *mock = call->mock;
-    for (size_t g = 0; g < instance->group_count; g++) {
-        const struct mock_kernel_group *group = &instance->groups[g];
-        const struct mock_part *part = &instance->layout.parts[g];
-        uint8_t *copy = distorted(mock, part, data);
-        kvc_scatter_chunk(&group->shape, group->tensors,
-                          lists[g].items + chunk * group->blocks_per_chunk, group->chunk_slots,
-                          skipped_blocks(call, group, chunk), copy != NULL ? copy : data);
-        free(copy);
-        if (mock_has(mock, MOCK_DEFECT_SCATTER_ONE_MORE) &&
-            (chunk + 1) * group->blocks_per_chunk == (int64_t)lists[g].count)
-            scatter_one_more(group, lists[g], data);
-        data += mock_part_bytes(part);
-    }
-}
-
-/* Copies the window's chunks, as far as they can be read, into the worker's blocks; false when one
- * cannot, and then nothing was written. */
+/* Copies the window's chunks into the worker's blocks. False, and nothing was written, when one of them
+ * cannot be read; false, too, when the worker's memory is gone. */
 static bool retrieve(struct mock_call *call, const struct mock_window *window,
                      const struct mock_instance *instance, const struct kvc_ints *lists)
 {
@@ -302,7 +208,8 @@ static bool retrieve(struct mock_call *call, const struct mock_window *window,
     for (int64_t i = 0; i < found; i++) {
         struct mock_object *object = mock_window_object(window, i);
         mock_store_touch(&mock->store, object);
-        scatter(call, instance, lists, i, mock_object_data(&mock->store, object));
+        if (!mock_scatter(call, instance, lists, i, mock_object_data(&mock->store, object)))
+            return false;
     }
     return success;
 }

@@ -35,10 +35,7 @@ static struct mock_object *find(const struct mock_window *window, int64_t chunk,
 {
     const struct mock_object_key key = mock_window_key(window, chunk, rank);
     struct mock_object *object = mock_store_find(&window->mock->store, &key);
-    if (object == NULL ||
-        (!object->ready && !mock_has(window->mock, MOCK_DEFECT_LOOKUP_SEES_UNCOMMITTED)))
-        return NULL;
-    return object;
+    return object != NULL && mock_object_is_visible(window->mock, object) ? object : NULL;
 }
 
 /* Whether every rank has the chunk. */
@@ -94,7 +91,9 @@ static int64_t look_up(struct mock *mock, const struct mock_window *window, int6
                        int64_t readers)
 {
     int64_t hits = count_hits(window, chunks);
-    if (mock_has(mock, MOCK_DEFECT_LOOKUP_ONE_SHORT) && hits > 0)
+    const bool ends_inside_chunk =
+        (int64_t)window->key->token_ids.count % mock->options.chunk_size != 0;
+    if (mock_has(mock, MOCK_DEFECT_LOOKUP_ONE_SHORT) && ends_inside_chunk && hits > 0)
         hits--;
     if (mock_has(mock, MOCK_DEFECT_READERS_IGNORED))
         readers = 1;
@@ -102,8 +101,6 @@ static int64_t look_up(struct mock *mock, const struct mock_window *window, int6
         lock_chunk(mock, window, chunk, readers);
     if (mock_has(mock, MOCK_DEFECT_LOOKUP_LOCKS_BEYOND) && hits < chunks)
         lock_chunk(mock, window, hits, readers);
-    if (mock_has(mock, MOCK_DEFECT_LOOKUP_COUNTS_TOKENS))
-        hits *= mock->options.chunk_size;
     return hits;
 }
 
@@ -179,7 +176,10 @@ enum mock_answer mock_on_wait_status(struct mock_call *call)
         kvc_sleep_ms((int64_t)(call->request->timeout_seconds < 60
                                    ? call->request->timeout_seconds * 1000
                                    : 60000));
-    return mock_on_query_status(call);
+    const enum mock_answer answer = mock_on_query_status(call);
+    if (mock_has(call->mock, MOCK_DEFECT_WAIT_COUNTS_TOKENS))
+        call->reply->count *= call->mock->options.chunk_size;
+    return answer;
 }
 
 /* The window of a FREE_LOOKUP_LOCKS, clipped to the tokens. */
@@ -244,6 +244,8 @@ enum mock_answer mock_on_end_session(struct mock_call *call)
     if (!LIST_EMPTY(&session->locks.locks))
         mock_remark(call, "request " KVC_STR_FMT " ends with locks neither retrieved nor freed",
                     KVC_STR_ARG(call->request->request_id));
+    if (mock_has(mock, MOCK_DEFECT_END_SESSION_KEEPS_LOCKS))
+        mock_holder_pass(&session->locks, &mock->orphans);
     mock_session_end(&mock->sessions, session);
     if (mock_has(mock, MOCK_DEFECT_END_SESSION_SILENT) && model_is_gone)
         return MOCK_SILENCE;

@@ -21,7 +21,6 @@ struct running {
     bool signals_blocked;
     int signal_fd;
     int wake_fd; /* epoll: readable when one of the others is */
-    int64_t sweep_ms;
 };
 
 static int64_t or_default(int64_t value, int64_t otherwise)
@@ -78,6 +77,7 @@ static void close_state(struct mock *mock)
         return;
     mock_account(mock);
     mock_p2p_clear(&mock->p2p);
+    mock_holder_release(&mock->orphans);
     mock_transfers_drop_all(&mock->transfers, &mock->store);
     mock_sessions_clear(&mock->sessions);
     mock_registry_clear(&mock->registry);
@@ -179,9 +179,10 @@ static bool serve_wake(struct running *running)
 }
 
 /* How long the loop may sleep: until the next thing that happens by itself. */
-static int64_t sleep_ms(struct running *running, int64_t now_ms)
+static int64_t sleep_ms(struct running *running)
 {
-    int64_t until_ms = running->sweep_ms;
+    const int64_t now_ms = running->mock.now_ms;
+    int64_t until_ms = running->mock.next_sweep_ms;
     const int64_t transfer_ms = mock_transfers_next_ms(&running->mock.transfers);
     const int64_t late_ms = mock_dispatch_late(&running->dispatch, now_ms);
     until_ms = transfer_ms < until_ms ? transfer_ms : until_ms;
@@ -192,25 +193,13 @@ static int64_t sleep_ms(struct running *running, int64_t now_ms)
     return wait_ms;
 }
 
-static void pass_time(struct running *running)
-{
-    struct mock *mock = &running->mock;
-    mock->now_ms = kvc_now_ms();
-    mock_transfers_expire(&mock->transfers, &mock->store, mock->now_ms,
-                          mock_has(mock, MOCK_DEFECT_WRITE_LEASE_PUBLISHES));
-    if (mock->now_ms < running->sweep_ms)
-        return;
-    mock_sweep(mock);
-    running->sweep_ms = mock->now_ms + MOCK_SWEEP_MS;
-}
-
 static kvc_status loop(struct running *running, struct kvc_error *err)
 {
-    running->sweep_ms = running->mock.now_ms + MOCK_SWEEP_MS;
+    struct mock *mock = &running->mock;
     for (;;) {
-        pass_time(running);
-        const kvc_status status = mock_dispatch_serve(&running->dispatch, &running->mock,
-                                                      sleep_ms(running, running->mock.now_ms), err);
+        mock_pass_time(mock);
+        const kvc_status status =
+            mock_dispatch_serve(&running->dispatch, mock, sleep_ms(running), err);
         if (status == KVC_EINTERRUPTED && serve_wake(running))
             return KVC_OK;
         if (status == KVC_ETIMEOUT && running->http != NULL)

@@ -52,18 +52,24 @@ static void replace(struct mock *mock, struct mock_instance *old, struct mock_in
     mock_registry_add(&mock->registry, instance);
 }
 
-/* Whether a registration of an instance that is already there changes nothing. */
-static bool is_known(struct mock_call *call, struct mock_instance *old,
-                     const uint8_t arguments[KVC_BLAKE3_SIZE])
+/* Whether an instance that is already there was registered with the same arguments. */
+static bool is_same(struct mock_call *call, struct mock_instance *old,
+                    const uint8_t arguments[KVC_BLAKE3_SIZE])
 {
     if (old == NULL)
         return false;
     old->seen_ms = call->mock->now_ms;
-    const bool equal = memcmp(old->arguments, arguments, KVC_BLAKE3_SIZE) == 0;
-    if (!equal)
-        mock_remark(call, "instance %lld is registered already, with other arguments",
-                    (long long)old->id);
-    return equal || mock_has(call->mock, MOCK_DEFECT_REGISTER_AGAIN_IGNORED);
+    if (memcmp(old->arguments, arguments, KVC_BLAKE3_SIZE) == 0)
+        return true;
+    mock_remark(call, "instance %lld is registered already, with other arguments",
+                (long long)old->id);
+    return false;
+}
+
+/* A defect: any registration of an instance that is already there changes nothing. */
+static bool is_ignored(const struct mock *mock, const struct mock_instance *old)
+{
+    return old != NULL && mock_has(mock, MOCK_DEFECT_REGISTER_AGAIN_IGNORED);
 }
 
 static bool check_world(struct mock_call *call, int64_t world_size)
@@ -133,7 +139,7 @@ enum mock_answer mock_on_register_engine_driven(struct mock_call *call)
     digest_arguments(call, arguments);
     struct mock_instance *old =
         mock_registry_find(&mock->registry, MOCK_ENGINE_DRIVEN, payload->instance_id);
-    if (!is_known(call, old, arguments)) {
+    if (!is_same(call, old, arguments) && !is_ignored(mock, old)) {
         struct mock_instance *instance = new_engine_driven(mock, payload, dtype);
         memcpy(instance->arguments, arguments, sizeof(arguments));
         if (instance->layout.bytes == 0)
@@ -176,8 +182,8 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
     digest_arguments(call, arguments);
     struct mock_instance *old =
         mock_registry_find(&mock->registry, MOCK_LMCACHE_DRIVEN, request->instance_id);
-    const bool known = is_known(call, old, arguments);
-    if (known && mock_has(mock, MOCK_DEFECT_REGISTER_AGAIN_IGNORED))
+    const bool same = is_same(call, old, arguments);
+    if (is_ignored(mock, old))
         return MOCK_REPLY;
 
     /* Mapped again even if nothing changed: the name may stand for new memory. If that fails, the
@@ -193,7 +199,7 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
     if (mock_instance_map(instance, &request->handles, &request->layout_hints, &request->groups,
                           mock->options.chunk_size, reading, &err) != KVC_OK) {
         mock_instance_free(instance);
-        return known ? MOCK_REPLY : mock_refuse(call, "%s", err.what);
+        return same ? MOCK_REPLY : mock_refuse(call, "%s", err.what);
     }
     replace(mock, old, instance);
     return MOCK_REPLY;

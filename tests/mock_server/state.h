@@ -21,7 +21,9 @@ struct mock {
     struct mock_registry registry;
     struct mock_transfers transfers;
     struct mock_p2p p2p;
-    int64_t now_ms;    /* when the messages at hand were taken up */
+    struct mock_holder orphans; /* a defect: locks of sessions that have ended */
+    int64_t now_ms;             /* when the messages at hand were taken up */
+    int64_t next_sweep_ms;
     bool loop_is_dead; /* a defect: nothing is answered any more */
 };
 

@@ -254,3 +254,13 @@ void mock_holder_release(struct mock_holder *holder)
         mock_lock_release(lock, lock->count);
     }
 }
+
+void mock_holder_pass(struct mock_holder *from, struct mock_holder *to)
+{
+    while (!LIST_EMPTY(&from->locks)) {
+        struct mock_lock *lock = LIST_FIRST(&from->locks);
+        LIST_REMOVE(lock, of_holder);
+        LIST_INSERT_HEAD(&to->locks, lock, of_holder);
+        lock->holder = to;
+    }
+}

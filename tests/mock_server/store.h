@@ -97,5 +97,7 @@ void mock_object_unlock(struct mock_object *object, const struct mock_holder *ho
 void mock_lock_release(struct mock_lock *lock, int64_t count);
 /* Gives back everything a holder has locked. */
 void mock_holder_release(struct mock_holder *holder);
+/* Hands everything over to another holder. */
+void mock_holder_pass(struct mock_holder *from, struct mock_holder *to);
 
 #endif

@@ -131,7 +131,7 @@ struct mock_object *mock_window_object(const struct mock_window *window, int64_t
 struct mock_object *mock_window_readable(const struct mock_window *window, int64_t i)
 {
     struct mock_object *object = mock_window_object(window, i);
-    if (object == NULL || !object->ready)
+    if (object == NULL || !mock_object_is_visible(window->mock, object))
         return NULL;
     if (mock_object_locks(object, window->mock->now_ms) == 0 &&
         !mock_has(window->mock, MOCK_DEFECT_RETRIEVE_NEEDS_NO_LOCK))
@@ -157,6 +157,11 @@ void mock_window_reserve_for_nobody(struct mock *mock, const struct mock_window 
         if (mock_store_find(&mock->store, &key) == NULL)
             mock_store_reserve(&mock->store, &key, layout, mock->now_ms);
     }
+}
+
+bool mock_object_is_visible(const struct mock *mock, const struct mock_object *object)
+{
+    return object->ready || mock_has(mock, MOCK_DEFECT_LOOKUP_SEES_UNCOMMITTED);
 }
 
 bool mock_object_fits(const struct mock *mock, const struct mock_object *object,

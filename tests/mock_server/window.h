@@ -33,6 +33,8 @@ void mock_window_unlock(const struct mock_window *window);
 /* A defect: the window's missing chunks are reserved as if somebody were writing them. */
 void mock_window_reserve_for_nobody(struct mock *mock, const struct mock_window *window,
                                     const struct mock_chunk_layout *layout);
+/* Whether readers see the object: it is committed. */
+bool mock_object_is_visible(const struct mock *mock, const struct mock_object *object);
 /* Whether a cached chunk can be given to a worker with that layout. */
 bool mock_object_fits(const struct mock *mock, const struct mock_object *object,
                       const struct mock_chunk_layout *layout);
