@@ -33,6 +33,8 @@ static kvc_status open_private(struct kvc_tensor *tensor, struct kvc_error *err)
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return kvc_fail(err, KVC_ENOMEM, "no memory for a KV cache tensor of %zu bytes", size);
+    /* Where it can be had: blocks in arbitrary order are many pages to look up. */
+    madvise(memory, size, MADV_HUGEPAGE);
     tensor->private_memory = memory;
     tensor->data = tensor->private_memory;
     tensor->data += GUARD_SIZE;

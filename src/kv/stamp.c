@@ -42,15 +42,17 @@ static inline void write_run(const uint64_t *pattern, uint64_t key, uint8_t *run
     }
 }
 
-/* Adds a bit to *different for each bit that is not what it must be. */
+/* Adds a bit to *different for each bit that is not what it must be. Meanwhile fetches what will be
+ * compared later, as blocks lie in no order that the processor could guess. */
 static inline void compare_run(const uint64_t *pattern, uint64_t key, const uint8_t *run,
-                               size_t size, uint64_t *different)
+                               size_t size, const uint8_t *later, uint64_t *different)
 {
     const vector keys = {key, key};
     vector even = {0}, odd = {0}; /* two, so that they need not wait for one another */
     size_t at = 0;
     for (; at + 2 * VECTOR <= size; at += 2 * VECTOR) {
         const uint64_t *expected = pattern + at / WORD;
+        __builtin_prefetch(later + at);
         even |= read_vector(run + at) ^ read_vector(expected) ^ keys;
         odd |= read_vector(run + at + VECTOR) ^ read_vector(expected + VECTOR / WORD) ^ keys;
     }
@@ -70,9 +72,10 @@ static inline void compare_run(const uint64_t *pattern, uint64_t key, const uint
 /* Where a region of memory belongs. */
 struct place {
     struct kvc_region region;
-    int64_t layer_kv;    /* layer x kv_size + kv */
-    int64_t first_token; /* counted from the plan's first */
-    int64_t block;       /* -1: in a chunk */
+    const uint8_t *later; /* the next region */
+    int64_t layer_kv;     /* layer x kv_size + kv */
+    int64_t first_token;  /* counted from the plan's first */
+    int64_t block;        /* -1: in a chunk */
 };
 
 /* A region as runs of one key each: a token's rows where they lie side by side as in the pattern,
@@ -108,11 +111,12 @@ static bool region_is_right(const struct kvc_stamp_plan *plan, const struct plac
     const struct runs runs = runs_of(region);
     uint64_t different = 0;
     for (int64_t head = 0; head < runs.heads; head++) {
-        for (int64_t slot = 0; slot < region->block_size; slot++)
+        for (int64_t slot = 0; slot < region->block_size; slot++) {
+            const int64_t at = slot * region->slot_stride + head * region->head_stride;
             compare_run(kvc_stamp_row(plan, head),
                         kvc_stamp_key(plan, place->layer_kv, place->first_token + slot),
-                        region->data + slot * region->slot_stride + head * region->head_stride,
-                        runs.size, &different);
+                        region->data + at, runs.size, place->later + at, &different);
+        }
     }
     return different == 0;
 }
@@ -135,8 +139,10 @@ static void visit_blocks(const struct kvc_paged *paged, struct kvc_stamp_source 
         for (int64_t layer = 0; layer < group->num_layers; layer++, tensor++) {
             for (int64_t kv = 0; kv < group->kv_size; kv++) {
                 for (size_t i = 0; i < block_count; i++) {
+                    const int64_t next = block_ids[i + 1 < block_count ? i + 1 : i];
                     const struct place place = {
                         .region = kvc_region_of(group, tensor->data, kv, block_ids[i]),
+                        .later = kvc_region_of(group, tensor->data, kv, next).data,
                         .layer_kv = layer * group->kv_size + kv,
                         .first_token = (int64_t)i * group->block_size,
                         .block = block_ids[i],
@@ -159,8 +165,11 @@ static void visit_chunk(const struct kvc_geometry *geometry, struct kvc_stamp_so
         kvc_stamp_plan_open(source, group, g, first_token, chunk_tokens, &plan);
         for (int64_t layer = 0; layer < group->num_layers; layer++) {
             for (int64_t kv = 0; kv < group->kv_size; kv++) {
+                const struct kvc_region region =
+                    kvc_region_of_chunk(group, chunk, chunk_tokens, kv, layer);
                 const struct place place = {
-                    .region = kvc_region_of_chunk(group, chunk, chunk_tokens, kv, layer),
+                    .region = region,
+                    .later = region.data,
                     .layer_kv = layer * group->kv_size + kv,
                     .block = -1,
                 };

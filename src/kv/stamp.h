@@ -11,9 +11,11 @@ struct kvc_stamp_source {
     uint64_t request; /* a number for the request (or worker, or salt) whose data this is */
 };
 
-/* The element's bytes (dtype->size of them, little endian) at a position. Never a NaN, infinity or
- * denormal for a float dtype, so that a server that converts and back keeps it; elements of one byte
- * repeat sooner, which the check knows. token counts from token 0 of the sequence. */
+/* The element's bytes (dtype->size of them, little endian) at a position; token counts from token 0
+ * of the sequence. Never a NaN, infinity, zero or denormal for a float dtype, so that a server that
+ * converts and back keeps it. Neighbours in any one coordinate differ in every element; any two other
+ * positions agree in one element with odds of 1 in 128 (one byte), 2^14 (two) or 2^28 (four), and in
+ * eight neighbouring bytes with 1 in 2^56 (stamp_plan.h has the construction). */
 uint64_t kvc_stamp_value(struct kvc_stamp_source source, const struct kvc_group *group,
                          size_t group_index, int64_t layer, int64_t kv, int64_t token, int64_t head,
                          int64_t element);
@@ -24,8 +26,9 @@ void kvc_stamp_blocks(struct kvc_paged *paged, struct kvc_stamp_source source, i
                       const int64_t *block_ids, size_t block_count);
 /* Checks them. KVC_EMISMATCH: what says how many elements of how many are wrong and where the
  * first one is; expected and got describe its stamp ("layer 3 K token 257 head 1 element 0") and
- * what it holds, searched for in all positions of this source, then of the `others` (e.g. other
- * requests), then as a poison byte; "nothing we wrote" if it is none. */
+ * what it holds: "poison 0x5a" or "zero"; or the place that its bytes belong to, searched for in
+ * this source (all of it near the tokens checked), then in the `others` (e.g. other requests), then
+ * at any byte offset; or "nothing we wrote". where is the block and the slot in it. */
 kvc_status kvc_stamp_check_blocks(const struct kvc_paged *paged, struct kvc_stamp_source source,
                                   int64_t first_token, const int64_t *block_ids, size_t block_count,
                                   const struct kvc_stamp_source *others, size_t other_count,

@@ -53,18 +53,56 @@ static inline void copy_run(bool stream, uint8_t *to, const uint8_t *from, const
         memcpy(to, from, size);
 }
 
-/* One block's K or V of one layer, whose tokens lie one after another in the chunk, in the order of
- * the side that is read. next: what will be read after it. */
-static inline void copy_region(enum direction direction, bool stream,
-                               const struct kvc_region *region, uint8_t *chunk, const uint8_t *next)
+/* What one call copies. */
+struct job {
+    const struct kvc_group *group;
+    uint8_t *const *tensors;
+    const int64_t *block_ids;
+    int64_t chunk_tokens;
+    int64_t first_block; /* those before it are left out */
+    uint8_t *chunk;
+};
+
+/* One block's K or V of one layer, and its tokens' place in the chunk, where they lie one after
+ * another. */
+struct piece {
+    struct kvc_region region;
+    uint8_t *in_chunk;
+};
+
+static int64_t blocks_of(const struct job *job)
 {
+    return job->chunk_tokens / job->group->block_size - job->first_block;
+}
+
+/* In the order of the chunk: K of all layers before V, and each layer's blocks in order. */
+static struct piece piece_at(const struct job *job, int64_t index)
+{
+    const struct kvc_group *group = job->group;
+    const int64_t block = job->first_block + index % blocks_of(job);
+    const int64_t layer = index / blocks_of(job) % group->num_layers;
+    const int64_t kv = index / blocks_of(job) / group->num_layers;
+    const int64_t offset = kvc_group_chunk_offset(group, job->chunk_tokens, kv, layer,
+                                                  block * group->block_size, 0, 0);
+    return (struct piece){
+        .region = kvc_region_of(group, job->tensors[layer], kv, job->block_ids[block]),
+        .in_chunk = job->chunk + offset,
+    };
+}
+
+/* next: where the following piece will be read. */
+static inline void copy_piece(enum direction direction, bool stream, const struct piece *piece,
+                              const uint8_t *next)
+{
+    const struct kvc_region *region = &piece->region;
     const int64_t size = region->row_size;
-    uint8_t *const to = direction == GATHER ? chunk : region->data;
-    const uint8_t *const from = direction == GATHER ? region->data : chunk;
+    uint8_t *const to = direction == GATHER ? piece->in_chunk : region->data;
+    const uint8_t *const from = direction == GATHER ? region->data : piece->in_chunk;
     if (region->token_major) {
         copy_run(stream, to, from, next, (size_t)region->size);
         return;
     }
+    /* Row by row, in the order of the side that is read. */
     const int64_t slots = region->block_size, heads = region->num_heads;
     const int64_t outer_count = direction == GATHER ? heads : slots;
     const int64_t inner_count = direction == GATHER ? slots : heads;
@@ -81,67 +119,55 @@ static inline void copy_region(enum direction direction, bool stream,
     }
 }
 
-static inline void copy_chunk(enum direction direction, bool stream, const struct kvc_group *group,
-                              uint8_t *const *tensors, const int64_t *block_ids,
-                              int64_t chunk_tokens, int64_t first_block, uint8_t *chunk)
+static inline void copy_pieces(enum direction direction, bool stream, const struct job *job)
 {
-    const int64_t blocks = chunk_tokens / group->block_size;
-    for (int64_t kv = 0; kv < group->kv_size; kv++) {
-        for (int64_t layer = 0; layer < group->num_layers; layer++) {
-            for (int64_t i = first_block; i < blocks; i++) {
-                const struct kvc_region region =
-                    kvc_region_of(group, tensors[layer], kv, block_ids[i]);
-                const int64_t following = block_ids[i + 1 < blocks ? i + 1 : i];
-                uint8_t *const at = chunk + kvc_group_chunk_offset(group, chunk_tokens, kv, layer,
-                                                                   i * group->block_size, 0, 0);
-                const uint8_t *const next =
-                    direction == GATHER ? kvc_region_of(group, tensors[layer], kv, following).data
-                    : i + 1 < blocks    ? at + region.size
-                                        : at;
-                copy_region(direction, stream, &region, at, next);
-            }
-        }
+    const int64_t count = job->group->kv_size * job->group->num_layers * blocks_of(job);
+    for (int64_t i = 0; i < count; i++) {
+        const struct piece piece = piece_at(job, i);
+        const struct piece next = piece_at(job, i + 1 < count ? i + 1 : i);
+        copy_piece(direction, stream, &piece,
+                   direction == GATHER ? next.region.data : next.in_chunk);
     }
     if (stream)
         finish_lines();
 }
 
 /* Whether each run starts and ends with a line, wherever it is written to. */
-static bool has_whole_lines(const struct kvc_group *group, uint8_t *const *tensors,
-                            const uint8_t *chunk)
+static bool has_whole_lines(const struct job *job)
 {
-    uintptr_t bits = (uintptr_t)chunk | (uintptr_t)group->head_size * group->dtype->size;
+    const struct kvc_group *group = job->group;
+    uintptr_t bits = (uintptr_t)job->chunk | (uintptr_t)group->head_size * group->dtype->size;
     for (int64_t layer = 0; layer < group->num_layers; layer++)
-        bits |= (uintptr_t)tensors[layer];
+        bits |= (uintptr_t)job->tensors[layer];
     return bits % LINE == 0;
 }
 
-static bool is_to_be_streamed(const struct kvc_group *group, uint8_t *const *tensors,
-                              int64_t chunk_tokens, const uint8_t *chunk)
+static bool is_to_be_streamed(const struct job *job)
 {
-    return kvc_group_chunk_bytes(group, chunk_tokens) >= STREAM_FROM &&
-           has_whole_lines(group, tensors, chunk);
+    return kvc_group_chunk_bytes(job->group, job->chunk_tokens) >= STREAM_FROM &&
+           has_whole_lines(job);
 }
 
 void kvc_gather_chunk(const struct kvc_group *group, uint8_t *const *tensors,
                       const int64_t *block_ids, int64_t chunk_tokens, uint8_t *chunk)
 {
-    if (is_to_be_streamed(group, tensors, chunk_tokens, chunk))
-        copy_chunk(GATHER, true, group, tensors, block_ids, chunk_tokens, 0, chunk);
+    const struct job job = {group, tensors, block_ids, chunk_tokens, 0, chunk};
+    if (is_to_be_streamed(&job))
+        copy_pieces(GATHER, true, &job);
     else
-        copy_chunk(GATHER, false, group, tensors, block_ids, chunk_tokens, 0, chunk);
+        copy_pieces(GATHER, false, &job);
 }
 
 void kvc_scatter_chunk(const struct kvc_group *group, uint8_t *const *tensors,
                        const int64_t *block_ids, int64_t chunk_tokens, int64_t skip_blocks,
                        const uint8_t *chunk)
 {
-    /* Scattering only reads the chunk. */
-    uint8_t *const source = (uint8_t *)chunk;
-    if (is_to_be_streamed(group, tensors, chunk_tokens, chunk))
-        copy_chunk(SCATTER, true, group, tensors, block_ids, chunk_tokens, skip_blocks, source);
+    /* A job can be for writing to the chunk; this one only reads it. */
+    const struct job job = {group, tensors, block_ids, chunk_tokens, skip_blocks, (uint8_t *)chunk};
+    if (is_to_be_streamed(&job))
+        copy_pieces(SCATTER, true, &job);
     else
-        copy_chunk(SCATTER, false, group, tensors, block_ids, chunk_tokens, skip_blocks, source);
+        copy_pieces(SCATTER, false, &job);
 }
 
 int64_t kvc_skip_blocks(int64_t skip_first_n_tokens, int64_t chunk_index, int64_t chunk_tokens,

@@ -193,39 +193,47 @@ Test(sweep, removes_one_process_s)
     waitpid(two, NULL, 0);
 }
 
-/* A name with other numbers: the own name, with one number of it changed. */
-static void make_like_own(const char *own, size_t number, const char *instead, char name[160])
+/* A name like the sweeper's own, with some of its four numbers replaced, and a segment of it. */
+static void make_like_own(const char *const numbers[4], char name[160])
 {
-    const char *at = strstr(own, "kvconform-") + strlen("kvconform-");
-    for (size_t i = 0; i < number; i++)
-        at = strchr(at, '-') + 1;
-    const char *rest = at + strcspn(at, "-");
-    snprintf(name, 160, "%.*s%s%s", (int)(at - own), own, instead, rest);
+    char own[96];
+    kvc_segment_name("unit_", own, sizeof(own));
+    char *rest = strstr(own, "kvconform-") + strlen("kvconform-");
+    int size = snprintf(name, 160, "%.*s", (int)(rest - own), own);
+    for (size_t i = 0; i < 4; i++) {
+        const char *number = strsep(&rest, "-");
+        size += snprintf(name + size, 160 - (size_t)size, "%s%s", i == 0 ? "" : "-",
+                         numbers[i] != NULL ? numbers[i] : number);
+    }
     const int file = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
     cr_assert_geq(file, 0);
     close(file);
 }
 
+#define NO_PID "4194304999"
+
 Test(sweep, judges_by_namespace_pid_and_start_time)
 {
-    char own[96], name[160];
-    kvc_segment_name("unit_", own, sizeof(own));
     static const struct {
-        size_t number;
-        const char *instead;
+        const char *numbers[4];
         bool goes;
     } cases[] = {
-        {0, "1", false},         /* another pid namespace: nobody we can see */
-        {1, "4194304999", true}, /* no such process */
-        {2, "1", true},          /* the pid now belongs to a later process */
-        {3, "0x", false},        /* not a name of ours */
-        {3, "", false},          {1, "99999999999999999999999", false},
+        {{NULL, NULL, NULL, NULL}, false},
+        {{NULL, NO_PID, NULL, NULL}, true},  /* no such process */
+        {{NULL, NULL, "1", NULL}, true},     /* the pid now belongs to a later process */
+        {{"1", NO_PID, NULL, NULL}, false},  /* another pid namespace: nobody we can see */
+        {{NULL, NO_PID, NULL, "0x"}, false}, /* not a name of ours */
+        {{NULL, NO_PID, NULL, ""}, false},
+        {{NULL, "x" NO_PID, NULL, NULL}, false},
+        {{NULL, "99999999999999999999999", NULL, NULL}, false},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(cases); i++) {
-        make_like_own(own, cases[i].number, cases[i].instead, name);
+        char name[160];
+        make_like_own(cases[i].numbers, name);
         kvc_segment_sweep();
-        cr_assert_eq(exists(name), !cases[i].goes, "%s", name);
+        const bool is_there = exists(name);
         shm_unlink(name);
+        cr_assert_eq(is_there, !cases[i].goes, "%s", name);
     }
 }
 

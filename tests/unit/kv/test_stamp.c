@@ -301,6 +301,19 @@ Test(stamp_check, names_poison_and_zero)
     }
 }
 
+/* One element is little to go by: poison is told first, then the nearest of the places. */
+Test(stamp_check, names_what_one_element_is_most_likely)
+{
+    struct kvc_paged paged = stamped_cache("float16");
+    memset(row_at(&paged, 1, 0, 2), 0x5a, 2);
+    assert_got(&paged, "poison 0x5a (0x5a5a)");
+    paged = stamped_cache("uint8");
+    const struct kvc_group *group = &paged.geometry.groups[0];
+    row_at(&paged, 1, 0, 2)[0] =
+        paged.tensors[1].data[kvc_group_element_offset(group, 0, 0, 3, 0, 0)];
+    assert_got(&paged, "layer 1 K token 263 head 0 element 0, or one of ");
+}
+
 Test(stamp_check, names_another_request)
 {
     for (size_t d = 0; d < KVC_COUNT_OF(dtypes); d++) {
