@@ -13,9 +13,10 @@ struct kvc_stamp_source {
 
 /* The element's bytes (dtype->size of them, little endian) at a position; token counts from token 0
  * of the sequence. Never a NaN, infinity, zero or denormal for a float dtype, so that a server that
- * converts and back keeps it. Neighbours in any one coordinate differ in every element; any two other
- * positions agree in one element with odds of 1 in 128 (one byte), 2^14 (two) or 2^28 (four), and in
- * eight neighbouring bytes with 1 in 2^56 (stamp_plan.h has the construction). */
+ * converts and back keeps it. Positions that differ in one coordinate alone, and there in one digit
+ * to base 128, differ in every element. Any two others agree in one element with odds of 1 in 128
+ * (one byte), 2^14 (two) or 2^28 (four), and in eight neighbouring bytes with 1 in 2^56;
+ * stamp_plan.h has the construction. */
 uint64_t kvc_stamp_value(struct kvc_stamp_source source, const struct kvc_group *group,
                          size_t group_index, int64_t layer, int64_t kv, int64_t token, int64_t head,
                          int64_t element);

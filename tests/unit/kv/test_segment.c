@@ -170,8 +170,8 @@ Test(sweep, removes_what_a_killed_process_left)
     kill(child, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
-    /* Killed, and not even waited for. */
-    cr_assert_geq(kvc_segment_sweep(), 1);
+    /* Killed, and not even waited for. Another program's sweep may be quicker than this one. */
+    kvc_segment_sweep();
     cr_assert(!exists(name));
     cr_assert(exists(own.name), "the sweeper's own segment was removed");
     waitpid(child, NULL, 0);
