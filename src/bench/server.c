@@ -454,12 +454,8 @@ static kvc_status start(struct bench *bench, struct kvc_error *err)
             err, KVC_EUNSUPPORTED,
             "--mode gpu: the drivers of this version keep KV caches in CPU memory only; "
             "use --mode cpu");
-    KVC_GUARD(kvc_geometry_parse(options->shape_spec, &bench->geometry, err));
-    for (size_t i = 0; i < bench->geometry.group_count; i++) {
-        struct kvc_group *group = &bench->geometry.groups[i];
-        group->num_blocks = group->num_blocks > 0 ? group->num_blocks : options->num_blocks;
-        group->block_size = group->block_size > 0 ? group->block_size : options->block_size;
-    }
+    KVC_GUARD(kvc_geometry_parse_defaults(options->shape_spec, options->num_blocks,
+                                          options->block_size, &bench->geometry, err));
     bench->is_mla = options->use_mla || bench->geometry.groups[0].kv_size == 1;
     bench->worker_count = options->tp_size;
 

@@ -245,7 +245,8 @@ static kvc_status check_flags(const struct flags *flags, struct kvc_error *err)
     if (flags->transfer_mode != NULL)
         KVC_GUARD(kvc_mode_parse(kvc_str_of(flags->transfer_mode), &mode, err));
     struct kvc_geometry geometry;
-    return kvc_geometry_parse(flags->shape_spec, &geometry, err);
+    return kvc_geometry_parse_defaults(flags->shape_spec, flags->num_blocks, flags->block_size,
+                                       &geometry, err);
 }
 
 static int run_flags(struct flags *flags)
