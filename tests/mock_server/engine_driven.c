@@ -271,7 +271,8 @@ static void begin_retrieve(struct mock_call *call, const struct mock_instance *i
         mock_transfer_find(&mock->transfers, MOCK_PREPARED_RETRIEVE, instance->id, key);
     if (transfer == NULL)
         transfer = mock_transfer_begin(&mock->transfers, MOCK_PREPARED_RETRIEVE, instance->id, key,
-                                       NULL, 0, INT64_MAX);
+                                       NULL, 0, 0);
+    transfer->end_ms = mock->now_ms + mock->options.read_ttl_ms;
     for (size_t i = 0; i < count; i++) {
         if (mock_object_lock_of(objects[i], &transfer->locks) == NULL)
             mock_object_pass_lock(objects[i], &session->locks, &transfer->locks);

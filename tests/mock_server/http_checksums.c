@@ -102,13 +102,6 @@ static int64_t query_number(const struct mock_http_request *request, const char 
 
 /* ---- the answer ---- */
 
-static bool same_shape(const struct kvc_group *a, const struct kvc_group *b)
-{
-    return a->layout == b->layout && a->num_blocks == b->num_blocks && a->dtype == b->dtype &&
-           a->block_size == b->block_size && a->num_heads == b->num_heads &&
-           a->head_size == b->head_size;
-}
-
 static void free_layers(struct layers *layers)
 {
     free(layers->tensors);
@@ -125,7 +118,7 @@ static bool read_layers(const struct mock *mock, const struct mock_instance *ins
     layers->shapes = kvc_alloc_zero(layers->count, sizeof(layers->shapes[0]));
     for (size_t i = 0; i < layers->count; i++) {
         const struct kvc_group *shape = &instance->layers[i].shape;
-        if (runs->group_count == 0 || !same_shape(shape, layers->shapes[i - 1])) {
+        if (runs->group_count == 0 || !mock_same_shape(shape, layers->shapes[i - 1])) {
             if (runs->group_count == KVC_MAX_GROUPS)
                 return false;
             runs->groups[runs->group_count] = *shape;

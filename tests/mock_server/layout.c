@@ -83,3 +83,10 @@ kvc_status mock_layout_detect(const struct kvc_tensor_handle *handle,
     }
     return KVC_OK;
 }
+
+bool mock_same_shape(const struct kvc_group *a, const struct kvc_group *b)
+{
+    return a->kv_size == b->kv_size && a->num_blocks == b->num_blocks &&
+           a->block_size == b->block_size && a->num_heads == b->num_heads &&
+           a->head_size == b->head_size && a->dtype == b->dtype && a->layout == b->layout;
+}

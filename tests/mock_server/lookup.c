@@ -1,8 +1,6 @@
-#include <stdlib.h>
-#include <string.h>
-
 #include "src/base/clock.h"
 #include "tests/mock_server/handlers.h"
+#include "tests/mock_server/text.h"
 #include "tests/mock_server/window.h"
 
 /* As many readers as the servers allow; more are taken for a mistake. */
@@ -81,8 +79,8 @@ static void remember_lookup(struct mock_session *session, const struct kvc_key *
     session->lookups++;
     session->has_result = true;
     session->result = result;
-    free(session->model);
-    session->model = kvc_format(KVC_STR_FMT, KVC_STR_ARG(key->model_name));
+    mock_text_free(session->model);
+    session->model = mock_text_copy(key->model_name);
     session->world_size = key->world_size;
 }
 
@@ -239,8 +237,8 @@ enum mock_answer mock_on_end_session(struct mock_call *call)
         return MOCK_REPLY;
     }
     const bool model_is_gone =
-        session->model != NULL && mock_registry_model(&mock->registry, kvc_str_of(session->model),
-                                                      session->world_size) == NULL;
+        session->lookups > 0 &&
+        mock_registry_model(&mock->registry, session->model, session->world_size) == NULL;
     if (!LIST_EMPTY(&session->locks.locks))
         mock_remark(call, "request " KVC_STR_FMT " ends with locks neither retrieved nor freed",
                     KVC_STR_ARG(call->request->request_id));

@@ -65,13 +65,6 @@ static kvc_status check_layer_indices(const struct kvc_engine_group_infos *infos
     return KVC_OK;
 }
 
-static bool same_shape(const struct kvc_group *a, const struct kvc_group *b)
-{
-    return a->kv_size == b->kv_size && a->num_blocks == b->num_blocks &&
-           a->block_size == b->block_size && a->num_heads == b->num_heads &&
-           a->head_size == b->head_size && a->dtype == b->dtype && a->layout == b->layout;
-}
-
 static kvc_status begin_group(struct mock_instance *instance, const struct kvc_group *shape,
                               const struct kvc_engine_group_info *engine, int64_t chunk_tokens,
                               struct kvc_error *err)
@@ -107,7 +100,7 @@ static kvc_status join_group(struct mock_instance *instance, struct mock_layer *
     size_t index = 0;
     while (index < instance->group_count &&
            (instance->groups[index].engine_group_id != engine->engine_group_id ||
-            !same_shape(&instance->groups[index].shape, &layer->shape)))
+            !mock_same_shape(&instance->groups[index].shape, &layer->shape)))
         index++;
     if (index == instance->group_count)
         KVC_GUARD(begin_group(instance, &layer->shape, engine, chunk_tokens, err));

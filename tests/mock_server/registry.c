@@ -1,7 +1,8 @@
 #include "tests/mock_server/registry.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "tests/mock_server/text.h"
 
 struct mock_instance *mock_registry_find(const struct mock_registry *registry, enum mock_mode mode,
                                          int64_t id)
@@ -27,15 +28,6 @@ struct mock_model *mock_registry_model(const struct mock_registry *registry, str
     return NULL;
 }
 
-static struct kvc_str copy_of(struct kvc_str text)
-{
-    char *copy = kvc_alloc(text.size + 1);
-    if (text.size > 0)
-        memcpy(copy, text.data, text.size);
-    copy[text.size] = '\0';
-    return (struct kvc_str){copy, text.size};
-}
-
 void mock_registry_add(struct mock_registry *registry, struct mock_instance *instance)
 {
     LIST_INSERT_HEAD(&registry->instances[instance->mode], instance, in_table);
@@ -44,7 +36,7 @@ void mock_registry_add(struct mock_registry *registry, struct mock_instance *ins
     struct mock_model *model = mock_registry_model(registry, instance->model, instance->world_size);
     if (model == NULL) {
         model = kvc_alloc_zero(1, sizeof(*model));
-        model->name = copy_of(instance->model);
+        model->name = mock_text_copy(instance->model);
         model->world_size = instance->world_size;
         LIST_INSERT_HEAD(&registry->models, model, in_table);
     }
@@ -58,7 +50,7 @@ static void leave_model(struct mock_model *model, bool drop_model)
     if (model->instances > 0 && !drop_model)
         return;
     LIST_REMOVE(model, in_table);
-    free((char *)model->name.data);
+    mock_text_free(model->name);
     free(model);
 }
 
@@ -87,7 +79,7 @@ struct mock_instance *mock_instance_new(enum mock_mode mode, int64_t id, struct 
     struct mock_instance *instance = kvc_alloc_zero(1, sizeof(*instance));
     instance->mode = mode;
     instance->id = id;
-    instance->model = copy_of(model);
+    instance->model = mock_text_copy(model);
     instance->world_size = world_size;
     return instance;
 }
@@ -99,6 +91,6 @@ void mock_instance_free(struct mock_instance *instance)
     for (size_t i = 0; i < instance->group_count; i++)
         free(instance->groups[i].tensors);
     free(instance->layers);
-    free((char *)instance->model.data);
+    mock_text_free(instance->model);
     free(instance);
 }

@@ -82,6 +82,9 @@ void mock_instance_free(struct mock_instance *instance);
 struct mock_instance *mock_instance_new(enum mock_mode mode, int64_t id, struct kvc_str model,
                                         int64_t world_size);
 
+/* Whether two layers have the same shape, dtype and layout. */
+bool mock_same_shape(const struct kvc_group *a, const struct kvc_group *b);
+
 /* How a tensor is to be read. */
 struct mock_reading {
     bool layout_hint_ignored; /* a defect */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mock_server/text.h"
+
 static size_t bucket_of(struct kvc_str request_id)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -16,8 +18,7 @@ struct mock_session *mock_session_find(struct mock_sessions *sessions, struct kv
     struct mock_session *session;
     LIST_FOREACH(session, &sessions->buckets[bucket_of(request_id)], in_bucket)
     {
-        const struct kvc_str id = {session->request_id, session->request_id_size};
-        if (kvc_str_equal(id, request_id))
+        if (kvc_str_equal(session->request_id, request_id))
             return session;
     }
     return NULL;
@@ -30,10 +31,7 @@ struct mock_session *mock_session_get(struct mock_sessions *sessions, struct kvc
     if (session != NULL)
         return session;
     session = kvc_alloc_zero(1, sizeof(*session));
-    session->request_id = kvc_alloc_zero(1, request_id.size + 1);
-    if (request_id.size > 0)
-        memcpy(session->request_id, request_id.data, request_id.size);
-    session->request_id_size = request_id.size;
+    session->request_id = mock_text_copy(request_id);
     session->created_ms = now_ms;
     LIST_INSERT_HEAD(&sessions->buckets[bucket_of(request_id)], session, in_bucket);
     sessions->count++;
@@ -45,8 +43,8 @@ void mock_session_end(struct mock_sessions *sessions, struct mock_session *sessi
     mock_holder_release(&session->locks);
     LIST_REMOVE(session, in_bucket);
     sessions->count--;
-    free(session->request_id);
-    free(session->model);
+    mock_text_free(session->request_id);
+    mock_text_free(session->model);
     free(session->tokens);
     free(session->hashes);
     free(session);

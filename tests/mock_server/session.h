@@ -8,13 +8,12 @@
 
 struct mock_session {
     LIST_ENTRY(mock_session) in_bucket;
-    char *request_id; /* NUL-terminated, may hold NULs */
-    size_t request_id_size;
+    struct kvc_str request_id; /* its own copy */
     int64_t created_ms;
     bool has_result;
-    int64_t result; /* chunks found, not yet fetched */
-    size_t lookups; /* how many there were */
-    char *model;    /* of the last lookup, for a defect; NULL: none */
+    int64_t result;       /* chunks found, not yet fetched */
+    size_t lookups;       /* how many there were */
+    struct kvc_str model; /* of the last lookup, its own copy; for a defect */
     int64_t world_size;
     struct mock_holder locks;
     int64_t *tokens; /* that the hashes are of */

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mock_server/text.h"
+
 void mock_store_init(struct mock_store *store, struct mock_pool *pool, int64_t read_ttl_ms)
 {
     memset(store, 0, sizeof(*store));
@@ -43,15 +45,6 @@ struct mock_object *mock_store_find(const struct mock_store *store,
     return NULL;
 }
 
-static struct kvc_str copy_of(struct kvc_str text)
-{
-    char *copy = kvc_alloc(text.size + 1);
-    if (text.size > 0)
-        memcpy(copy, text.data, text.size);
-    copy[text.size] = '\0';
-    return (struct kvc_str){copy, text.size};
-}
-
 static bool may_go(const struct mock_store *store, struct mock_object *object, int64_t now_ms)
 {
     return object->ready && (store->evicts_locked || mock_object_locks(object, now_ms) == 0);
@@ -88,8 +81,8 @@ struct mock_object *mock_store_reserve(struct mock_store *store, const struct mo
         return NULL;
     struct mock_object *object = kvc_alloc_zero(1, sizeof(*object));
     object->key = *key;
-    object->key.model = copy_of(key->model);
-    object->key.salt = copy_of(key->salt);
+    object->key.model = mock_text_copy(key->model);
+    object->key.salt = mock_text_copy(key->salt);
     object->layout = *layout;
     object->offset = offset;
     LIST_INSERT_HEAD(&store->buckets[bucket_of(key)], object, in_bucket);
@@ -130,8 +123,8 @@ void mock_store_remove(struct mock_store *store, struct mock_object *object)
     LIST_REMOVE(object, in_bucket);
     TAILQ_REMOVE(&store->by_use, object, by_use);
     store->count--;
-    free((char *)object->key.model.data);
-    free((char *)object->key.salt.data);
+    mock_text_free(object->key.model);
+    mock_text_free(object->key.salt);
     free(object);
 }
 

@@ -19,7 +19,7 @@ struct mock_transfer {
     int64_t instance_id;
     uint8_t identity[KVC_BLAKE3_SIZE]; /* of the key, see mock_key_identity */
     uint64_t request;                  /* hash of the request id */
-    int64_t end_ms;                    /* INT64_MAX: never by itself */
+    int64_t end_ms;                    /* when it ends by itself */
     struct mock_object **objects;      /* reserved; a prepared retrieve has none */
     size_t object_count;
     struct mock_holder locks; /* of a prepared retrieve */

@@ -11,11 +11,11 @@ static struct kvc_tensor_handle tensor(const int64_t *shape, size_t rank, int64_
     int64_t step = 1;
     for (size_t i = rank; i-- > 0;) {
         stride[i] = step;
-        step *= shape[i];
+        step = (int64_t)((uint64_t)step * (uint64_t)shape[i]);
     }
     return (struct kvc_tensor_handle){
         .shm_name = KVC_STR("/none"),
-        .nbytes = step * 2,
+        .nbytes = (int64_t)((uint64_t)step * 2),
         .dtype = KVC_STR("float16"),
         .shape = {shape, rank},
         .stride = {stride, rank},
