@@ -14,18 +14,16 @@ enum { LIST_RUN = 1000 };
 /* Product of the shape and the element size; false when it is negative or does not fit. */
 static bool tensor_size(struct kvc_ints shape, size_t item_size, size_t *size)
 {
-    *size = item_size;
     bool fits = true;
     bool empty = false;
+    *size = item_size;
     for (size_t i = 0; i < shape.count; i++) {
         if (shape.items[i] < 0)
             return false;
         empty |= shape.items[i] == 0;
         fits &= !__builtin_mul_overflow(*size, (size_t)shape.items[i], size);
     }
-    if (empty)
-        *size = 0;
-    return fits || empty;
+    return fits || empty; /* with a 0 among them the product is 0, whatever came before */
 }
 
 /* ---- writing ---- */

@@ -121,11 +121,13 @@ struct head {
     bool is_text;
 };
 
+enum count_of { BYTES, TEXT, ELEMENTS, PAIRS, INVALID };
+
 /* Formats c0 … df: the bytes after the tag, and what a length in them counts. */
 static const struct format {
     uint8_t length_size; /* 0: the value has a fixed size */
     uint8_t fixed;       /* further bytes of fixed size (an ext has its type byte) */
-    enum { BYTES, TEXT, ELEMENTS, PAIRS, INVALID } counts;
+    enum count_of counts;
 } formats[32] = {
     {0, 0, BYTES},    {0, 0, INVALID},  {0, 0, BYTES}, {0, 0, BYTES}, /* nil, -, false, true */
     {1, 0, BYTES},    {2, 0, BYTES},    {4, 0, BYTES},                /* bin */
@@ -140,7 +142,7 @@ static const struct format {
     {2, 0, PAIRS},    {4, 0, PAIRS},                                  /* map */
 };
 
-static void set_count(struct head *head, int counts, uint64_t count)
+static void set_count(struct head *head, enum count_of counts, uint64_t count)
 {
     if (counts == ELEMENTS)
         head->children = count;
@@ -158,12 +160,13 @@ static bool read_head(const uint8_t *data, size_t size, struct head *head)
     *head = (struct head){.size = 1};
     if (tag < 0x80 || tag >= 0xe0)
         return true;
-    if (tag < 0xc0) {
-        set_count(head,
-                  tag < 0x90   ? PAIRS
-                  : tag < 0xa0 ? ELEMENTS
-                               : TEXT,
-                  tag < 0xa0 ? tag & 0x0f : tag & 0x1f);
+    if (tag < 0xc0) { /* fixmap, fixarray, fixstr: the count is in the tag */
+        if (tag < 0x90)
+            set_count(head, PAIRS, tag & 0x0f);
+        else if (tag < 0xa0)
+            set_count(head, ELEMENTS, tag & 0x0f);
+        else
+            set_count(head, TEXT, tag & 0x1f);
         return true;
     }
     const struct format *format = &formats[tag - 0xc0];

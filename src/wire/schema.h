@@ -25,7 +25,7 @@ enum kvc_kind {
 /* How a field may be missing. */
 enum kvc_presence {
     KVC_REQUIRED = 0,
-    KVC_DEFAULTED, /* written always; a request may leave it out (then it is default_int or zero) */
+    KVC_DEFAULTED, /* written always; may be left out by others: then it is default_int or zero */
     KVC_OMITTED,   /* left out when empty or not present, both ways */
 };
 
@@ -81,7 +81,7 @@ bool kvc_field_exists(const struct kvc_field *field, const struct kvc_dialect *d
 struct kvc_decoding {
     const struct kvc_dialect *dialect;
     struct kvc_arena *arena;
-    bool is_request; /* defaults may be left out, and `check` applies */
+    bool is_request; /* `check` applies */
 };
 
 /* Appends the value. Fails only where a handle cannot be encoded. */

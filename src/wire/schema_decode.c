@@ -173,7 +173,7 @@ static kvc_status miss_field(const struct kvc_decoding *decoding, const struct k
 {
     if (!kvc_field_exists(field, decoding->dialect) || field->presence == KVC_OMITTED)
         return KVC_OK;
-    if (field->presence == KVC_DEFAULTED && decoding->is_request) {
+    if (field->presence == KVC_DEFAULTED) {
         if (field->type->kind == KVC_KIND_INT)
             memcpy((uint8_t *)value + field->offset, &field->default_int, sizeof(int64_t));
         return KVC_OK;

@@ -59,6 +59,9 @@ Test(frames, equal_when_count_sizes_and_bytes_are)
     cr_assert_not(kvc_frames_equal(&frames, &shorter));
     cr_assert_not(kvc_frames_equal(&shorter, &frames));
     cr_assert_not(kvc_frames_equal(&frames, &other));
+    struct kvc_frames longer = sample_frames("07 | 12 | cd0100 | ");
+    cr_assert_not(kvc_frames_equal(&frames, &longer));
+    cr_assert_not(kvc_frames_equal(&longer, &frames));
 }
 
 Test(frames, many_grow)

@@ -321,17 +321,32 @@ Test(inline_decode, other_pickles)
     assert_refused(sample_bytes("8004 5d 94 68 00 61 2e"), "[0]", "neither a pickled tensor");
 }
 
-/* A golden message with some bytes replaced: numbers that no longer fit each other. */
-static void assert_change_refused(const char *from, const char *to, const char *what)
+/* The message with some bytes replaced by others, as many or not (nobody reads a frame's length). */
+static struct kvc_bytes replace(struct kvc_bytes message, const char *from, const char *to)
 {
     const struct kvc_bytes old_bytes = sample_bytes(from);
     const struct kvc_bytes new_bytes = sample_bytes(to);
-    const struct kvc_bytes message = sample_bytes(view_goldens[0].hex); /* shape (4, 3, 2) */
-    uint8_t *place = memmem(message.data, message.size, old_bytes.data, old_bytes.size);
+    const uint8_t *place = memmem(message.data, message.size, old_bytes.data, old_bytes.size);
     cr_assert_not_null(place, "%s is not there", from);
-    cr_assert_eq(old_bytes.size, new_bytes.size);
-    memcpy(place, new_bytes.data, new_bytes.size);
-    assert_refused(message, "[0]", what);
+    const uint8_t *rest = place + old_bytes.size;
+    struct kvc_buffer changed = {0};
+    kvc_buffer_append(&changed, message.data, (size_t)(place - message.data));
+    kvc_buffer_append(&changed, new_bytes.data, new_bytes.size);
+    kvc_buffer_append(&changed, rest, message.size - (size_t)(rest - message.data));
+    const struct kvc_bytes copy = sample_copy(kvc_buffer_view(&changed));
+    kvc_buffer_clear(&changed);
+    return copy;
+}
+
+/* A tensor of 24 ints, offset 0, shape (4, 3, 2), strides (1, 4, 12). */
+static struct kvc_bytes transposed(void)
+{
+    return sample_bytes(view_goldens[0].hex);
+}
+
+static void assert_change_refused(const char *from, const char *to, const char *what)
+{
+    assert_refused(replace(transposed(), from, to), "[0]", what);
 }
 
 Test(inline_decode, numbers_that_leave_the_storage)
@@ -357,20 +372,68 @@ Test(inline_decode, numbers_that_leave_the_storage)
     assert_change_refused("6cfc9c46f9206aa85019", "6cfc9c46f9206aa85018", "magic");
 }
 
-/* 40 bytes that claim to be a tensor with 2^40 elements that are all the same one. */
+Test(inline_decode, counts_that_agree_but_not_with_the_bytes)
+{
+    const struct kvc_bytes message = replace(transposed(), "1800000000000000", "1900000000000000");
+    assert_refused(replace(message, "4b18 4e 74", "4b19 4e 74"), "[0]", "element count");
+}
+
+/* The last element would lie in the storage, but not the first. */
+Test(inline_decode, strides_that_go_backwards)
+{
+    const struct kvc_bytes message =
+        replace(transposed(), "4b00 4b04 4b03 4b02 87", "4b18 4b04 4b03 4b02 87");
+    assert_refused(replace(message, "4b01 4b04 4b0c 87", "4affffffff 4afcffffff 4af4ffffff 87"),
+                   "[0]", "leave the storage");
+}
+
+Test(inline_decode, another_storage_than_the_one_described)
+{
+    const struct kvc_bytes message = transposed();
+    const struct kvc_bytes keys = sample_bytes("5d 7100 58 0e000000");
+    uint8_t *place = memmem(message.data, message.size, keys.data, keys.size);
+    cr_assert_not_null(place);
+    place[keys.size] ^= 1; /* its first digit */
+    assert_refused(message, "[0]", "the list of keys is not the one storage");
+}
+
+Test(inline_decode, an_empty_shape_may_be_any_size)
+{
+    struct kvc_arena arena = {0};
+    struct kvc_inline_tensor *tensors = NULL;
+    size_t count = 0;
+    const struct kvc_bytes message =
+        replace(transposed(), "4b00 4b04 4b03 4b02 87",
+                "4b00 8a08ffffffffffffff7f 8a08ffffffffffffff7f 4b00 87");
+    cr_assert_eq(kvc_inline_decode(message, &arena, &tensors, &count, NULL), KVC_OK);
+    cr_assert_eq(tensors[0].data.size, 0);
+    kvc_arena_clear(&arena);
+    assert_change_refused("4b00 4b04 4b03 4b02 87",
+                          "4b00 8a08ffffffffffffff7f 8a08ffffffffffffff7f 4b02 87",
+                          "negative or too large");
+    /* 2^32 x 2^32 elements of 4 bytes are 0 in 64 bits */
+    assert_change_refused("4b00 4b04 4b03 4b02 87", "4b00 8a050000000001 8a050000000001 4b01 87",
+                          "negative or too large");
+}
+
+/* The dtype's global is remembered late, where a memo number needs more than a byte. */
+Test(inline_torch, dtypes_may_be_mixed)
+{
+    enum { PLAIN = 60, VIEWED = 3 };
+    const int64_t shape[] = {2};
+    struct kvc_inline_tensor tensors[PLAIN + VIEWED];
+    struct kvc_buffer out = {0};
+    make_tensors("int16", (struct kvc_ints){shape, 1}, PLAIN, tensors);
+    make_tensors("float8_e4m3fn", (struct kvc_ints){shape, 1}, VIEWED, tensors + PLAIN);
+    cr_assert_eq(kvc_inline_encode_torch(tensors, PLAIN + VIEWED, &out, NULL), KVC_OK);
+    assert_decodes(kvc_buffer_view(&out), tensors, PLAIN + VIEWED);
+    kvc_buffer_clear(&out);
+}
+
+/* Few bytes that claim to be 2^40 elements, which are all the same one. */
 Test(inline_decode, overlapping_elements_have_a_limit)
 {
-    const struct kvc_bytes message = sample_bytes(view_goldens[0].hex);
-    const struct kvc_bytes tail = sample_bytes("4b01 4b04 4b0c 87");
-    const uint8_t *place = memmem(message.data, message.size, tail.data, tail.size);
-    struct kvc_buffer changed = {0};
-    const size_t head = (size_t)(place - message.data) - 8; /* before the shape, with its memo */
-    kvc_buffer_append(&changed, message.data, head);
-    const struct kvc_bytes views =
-        sample_bytes("8a0600000000000 1 4b01 4b01 87 94 4b00 4b00 4b00 87");
-    kvc_buffer_append(&changed, views.data, views.size);
-    kvc_buffer_append(&changed, place + tail.size,
-                      message.size - (size_t)(place - message.data) - tail.size);
-    assert_refused(kvc_buffer_view(&changed), "[0]", "overlap");
-    kvc_buffer_clear(&changed);
+    const struct kvc_bytes message =
+        replace(transposed(), "4b00 4b04 4b03 4b02 87", "4b00 8a06000000000001 4b01 4b01 87");
+    assert_refused(replace(message, "4b01 4b04 4b0c 87", "4b00 4b00 4b00 87"), "[0]", "overlap");
 }

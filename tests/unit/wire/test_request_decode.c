@@ -262,6 +262,10 @@ Test(decode_request, what_is_wrong_in_a_key)
     assert_refused(
         "0.5.1", "07 | 05 | 87" FIELDS_BUT_TOKENS "a9746f6b656e5f696473 91cb0000000000000000 | 01",
         "payload 0 (key).token_ids[0]");
+    assert_refused("0.5.1",
+                   "07 | 05 | 87" FIELDS_BUT_TOKENS
+                   "a9746f6b656e5f696473 9301ff cfffffffffffffffff | 01",
+                   "payload 0 (key).token_ids[2]");
     assert_refused("0.5.1", "07 | 05 | 95 01 02 03 04 05 | 01", "payload 0 (key)");
     assert_refused("0.5.1", "07 | 05 | 81 01 02 | 01", "payload 0 (key)");
     assert_refused("0.5.1", "07 | 05 | " OLDER_KEY "c0 | 01", "payload 0 (key) at byte 87");
