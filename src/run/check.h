@@ -9,7 +9,7 @@
 struct kvc_ctx;
 
 enum kvc_level {
-    KVC_LEVEL_MUST,     /* without it a correct worker reads wrong bytes, loses data, or cannot work */
+    KVC_LEVEL_MUST, /* without it a correct worker reads wrong bytes, loses data, or cannot work */
     KVC_LEVEL_SHOULD,   /* what a good server does */
     KVC_LEVEL_OBSERVED, /* what releases do where either way would be right */
 };
@@ -17,14 +17,14 @@ enum kvc_level {
 /* What a check needs of the server or the machine; a check whose needs are not met is skipped, with
  * the reason. Paths (see .paths) are needed in themselves. */
 enum kvc_need {
-    KVC_NEED_HTTP = 1u << 0,       /* an HTTP address, and a server that answers on it */
-    KVC_NEED_POOL = 1u << 1,       /* the server offers a shared-memory pool */
-    KVC_NEED_NO_POOL = 1u << 2,    /* it offers none */
-    KVC_NEED_STATUS = 1u << 3,     /* GET /status with the counters of the L1 manager */
-    KVC_NEED_P2P = 1u << 4,        /* the P2P operations answer: an oracle for locks and offsets */
-    KVC_NEED_CHECKSUMS = 1u << 5,  /* POST /cache/checksums */
-    KVC_NEED_RESTART = 1u << 6,    /* a server that we can start again */
-    KVC_NEED_ENGINE_DRIVEN = 1u << 7,  /* either engine-driven path */
+    KVC_NEED_HTTP = 1u << 0,      /* an HTTP address, and a server that answers on it */
+    KVC_NEED_POOL = 1u << 1,      /* the server offers a shared-memory pool */
+    KVC_NEED_NO_POOL = 1u << 2,   /* it offers none */
+    KVC_NEED_STATUS = 1u << 3,    /* GET /status with the counters of the L1 manager */
+    KVC_NEED_P2P = 1u << 4,       /* the P2P operations answer: an oracle for locks and offsets */
+    KVC_NEED_CHECKSUMS = 1u << 5, /* POST /cache/checksums */
+    KVC_NEED_RESTART = 1u << 6,   /* a server that we can start again */
+    KVC_NEED_ENGINE_DRIVEN = 1u << 7, /* either engine-driven path */
     KVC_NEED_LMCACHE_DRIVEN = 1u << 8,
 };
 
@@ -36,10 +36,9 @@ enum kvc_check_flag {
     KVC_FLAG_EXCLUSIVE = 1u << 1,
 };
 
-#define KVC_PATHS_ENGINE_DRIVEN                                                                    \
-    (1u << KVC_PATH_ENGINE_DRIVEN | 1u << KVC_PATH_ENGINE_DRIVEN_INLINE)
-#define KVC_PATHS_ALL     (KVC_PATHS_ENGINE_DRIVEN | 1u << KVC_PATH_LMCACHE_DRIVEN)
-#define KVC_LAYOUT_BIT(x) (1u << (x))
+#define KVC_PATHS_ENGINE_DRIVEN (1u << KVC_PATH_ENGINE_DRIVEN | 1u << KVC_PATH_ENGINE_DRIVEN_INLINE)
+#define KVC_PATHS_ALL           (KVC_PATHS_ENGINE_DRIVEN | 1u << KVC_PATH_LMCACHE_DRIVEN)
+#define KVC_LAYOUT_BIT(x)       (1u << (x))
 
 /* One check. An axis (paths, layouts, dtypes, variants) that is set makes one instance for each of
  * its values; their names follow the id: family/name/<layout>/<dtype>/<path>/<variant>. */
@@ -58,9 +57,10 @@ struct kvc_check {
     uint32_t layouts;  /* bits KVC_LAYOUT_BIT(enum kvc_layout); 0: no such axis */
     const char *const *dtypes;   /* torch names, NULL-terminated; NULL: no such axis */
     const char *const *variants; /* kebab-case names, NULL-terminated; NULL: no such axis */
-    const struct kvc_target_setup *setup; /* another server set-up than the default; NULL: default */
-    const char *after;    /* id of a check without which this one says nothing; NULL: none */
-    int64_t limit_ms;     /* 0: the default limit of a check */
+    const struct kvc_target_setup
+        *setup;        /* another server set-up than the default; NULL: default */
+    const char *after; /* id of a check without which this one says nothing; NULL: none */
+    int64_t limit_ms;  /* 0: the default limit of a check */
     void (*run)(struct kvc_ctx *ctx);
 };
 
@@ -75,18 +75,18 @@ struct kvc_check {
 struct kvc_facts {
     const struct kvc_dialect *dialect;
     const char *rpc_url;
-    const char *http_url;      /* NULL: none */
-    const char *version;       /* as HTTP says; "" if unknown */
-    int64_t chunk_size;        /* tokens */
-    int64_t block_size;        /* tokens a block that checks use: chunk_size has at least 4 blocks */
-    uint32_t paths;            /* bits of the paths that work */
+    const char *http_url; /* NULL: none */
+    const char *version;  /* as HTTP says; "" if unknown */
+    int64_t chunk_size;   /* tokens */
+    int64_t block_size;   /* tokens a block that checks use: chunk_size has at least 4 blocks */
+    uint32_t paths;       /* bits of the paths that work */
     bool offers_pool;
     bool has_status;
     bool has_p2p;
     bool has_checksums;
-    int64_t timeout_ms;        /* for each call that must be answered */
-    int64_t silence_ms;        /* how long to wait before silence counts as silence */
-    bool stand_in;             /* the server is the bundled mock */
+    int64_t timeout_ms; /* for each call that must be answered */
+    int64_t silence_ms; /* how long to wait before silence counts as silence */
+    bool stand_in;      /* the server is the bundled mock */
 };
 
 /* ---- asking ---- */

@@ -116,8 +116,20 @@ static void settle(struct kvc_loop *loop, struct kvc_entry *entry, enum kvc_outc
 
 /* ---- a server that answers nothing ---- */
 
-/* Ends the checks that still run on it. With a restart they run again, each alone, as does the one
- * that failed first: any of them may have been the one that killed it. */
+/* Ends a check whose result would say nothing. */
+static void discard(struct kvc_loop *loop, struct kvc_entry *entry)
+{
+    struct kvc_result discarded;
+    kvc_result_init(&discarded, entry->instance);
+    kvc_job_kill(&entry->job);
+    kvc_job_finish(&entry->job, &discarded);
+    kvc_result_clear(&discarded);
+    entry->server->running--;
+    loop->running--;
+}
+
+/* Any of the checks that run on the server, and the one that failed first, may have been the one that
+ * killed it: on a fresh one they run again, each alone. */
 static void suspect_all(struct kvc_loop *loop, struct kvc_entry *failed)
 {
     struct kvc_server *server = failed->server;
@@ -128,22 +140,26 @@ static void suspect_all(struct kvc_loop *loop, struct kvc_entry *failed)
         struct kvc_entry *entry = &loop->plan->entries[i];
         if (entry->server != server || (entry->state != KVC_ENTRY_RUNNING && entry != failed))
             continue;
-        if (entry != failed) {
-            struct kvc_result discarded;
-            kvc_result_init(&discarded, entry->instance);
-            kvc_job_kill(&entry->job);
-            kvc_job_finish(&entry->job, &discarded);
-            kvc_result_clear(&discarded);
-            server->running--;
-            loop->running--;
-        }
+        if (entry != failed)
+            discard(loop, entry);
         entry->state = KVC_ENTRY_WAITING;
         entry->suspect = true;
         server->suspects++;
         kvc_buffer_printf(&server->suspect_ids, "%s%s", server->suspects > 1 ? ", " : "",
                           entry->instance->id);
     }
-    server->alone_runs = false;
+}
+
+/* Where there will be no fresh server: what still runs on this one ends without a verdict. */
+static void abandon_running(struct kvc_loop *loop, const struct kvc_server *server)
+{
+    for (size_t i = 0; i < loop->plan->entry_count; i++) {
+        struct kvc_entry *entry = &loop->plan->entries[i];
+        if (entry->server != server || entry->state != KVC_ENTRY_RUNNING)
+            continue;
+        discard(loop, entry);
+        settle(loop, entry, KVC_OUTCOME_NOT_RUN, "the server was lost");
+    }
 }
 
 /* The finding of this check. */
@@ -199,13 +215,16 @@ static void end_check(struct kvc_loop *loop, struct kvc_entry *entry)
     }
     if (deserves_question(entry, &result) && !server_answers(loop, server) &&
         !kvc_aside_stop_pending()) {
-        if (server->running > 0) {
+        const bool can_restart = server->target.ops->can_restart;
+        if (can_restart && server->running > 0) {
             kvc_result_clear(&result);
             suspect_all(loop, entry);
             restart_server(loop, server);
             return;
         }
         blame(loop, entry, &result);
+        entry->state = KVC_ENTRY_DONE; /* it runs no more, and is not abandoned */
+        abandon_running(loop, server);
         restart_server(loop, server);
     }
     emit(loop, entry, &result);

@@ -9,7 +9,7 @@ struct kvc_loop {
     const struct kvc_run_options *options;
     struct kvc_plan *plan;
     struct kvc_summary *summary; /* counts are kept here */
-    int signal_fd;               /* SIGINT, SIGTERM, SIGCHLD, which are blocked */
+    int signal_fd;               /* SIGINT, SIGTERM, SIGHUP, SIGCHLD, which are blocked */
     int64_t deadline_ms;         /* of the whole run */
     size_t jobs, running;
     int stop_signal;            /* 0: none came */

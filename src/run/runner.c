@@ -35,14 +35,19 @@ struct signals {
     int fd;
 };
 
-/* From here on SIGINT and SIGTERM wait in a descriptor, and orphans of checks become ours. */
+/* From here on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup) wait in a
+ * descriptor, and orphans of checks become ours. */
 static kvc_status take_over_signals(struct signals *signals, struct kvc_error *err)
 {
     sigset_t ours;
+    struct sigaction hangup;
     sigemptyset(&ours);
     sigaddset(&ours, SIGINT);
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGCHLD);
+    sigaction(SIGHUP, NULL, &hangup);
+    if (hangup.sa_handler != SIG_IGN)
+        sigaddset(&ours, SIGHUP);
     sigprocmask(SIG_BLOCK, &ours, &signals->before);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signals->fd = signalfd(-1, &ours, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -219,7 +224,9 @@ static int start_failure_status(kvc_status status)
         return status == KVC_EUSAGE ? EXIT_NOTHING : EXIT_TARGET;
     sigset_t pending;
     sigpending(&pending);
-    return 128 + (sigismember(&pending, SIGTERM) == 1 ? SIGTERM : SIGINT);
+    return 128 + (sigismember(&pending, SIGTERM) == 1  ? SIGTERM
+                  : sigismember(&pending, SIGINT) == 1 ? SIGINT
+                                                       : SIGHUP);
 }
 
 kvc_status kvc_run(const struct kvc_run_options *given, struct kvc_summary *summary,

@@ -81,7 +81,8 @@ bool kvc_aside_stop_pending(void)
 {
     sigset_t pending;
     sigpending(&pending);
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1;
+    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+           sigismember(&pending, SIGHUP) == 1;
 }
 
 static kvc_status read_all(int fd, void *data, size_t size, int64_t deadline_ms,

@@ -19,7 +19,7 @@ kvc_status kvc_aside_run(kvc_aside_func *func, const void *arg, void *result, si
  * program does by default. */
 void kvc_aside_detach(int parent, int signal, const int *keep, size_t keep_count);
 
-/* A request to stop (SIGINT, SIGTERM) that is blocked, to be handled later, is waiting: nothing should
+/* A request to stop (SIGINT, SIGTERM, SIGHUP) that is blocked, to be handled later, is waiting: nothing should
  * be waited for any more. */
 bool kvc_aside_stop_pending(void);
 

@@ -3,6 +3,7 @@
 
 usage: runner.py KVCONFORM_MADE [TEST…]
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -84,7 +85,7 @@ class Outcomes(unittest.TestCase):
         self.expect("made/timeout/waiting", "timeout", "a reply to nothing")
 
     def test_crash(self):
-        self.expect("made/crash/signal", "crash", "Segmentation fault")
+        self.expect("made/crash/signal", "crash", "Alarm clock")
         self.expect("made/crash/abort", "crash", "Aborted")
         self.expect("made/crash/exit", "crash", "exit status 0")
 
@@ -130,34 +131,41 @@ class Servers(unittest.TestCase):
         for variant in "abc":
             self.assertEqual(run.outcome("kill/bystander/" + variant), "pass")
 
-    def test_lost_server(self):
+    @contextlib.contextmanager
+    def mock(self, *arguments):
+        """A mock server of somebody else; gives its two addresses."""
         mock = subprocess.Popen([PROGRAM, "mock", "--bind", "tcp://127.0.0.1:0", "--http",
-                                 "127.0.0.1:0", "--pool-size", "4M", "--defect",
-                                 "unknown-op-kills"], stdout=subprocess.PIPE, text=True)
+                                 "127.0.0.1:0", "--pool-size", "4M", *arguments],
+                                stdout=subprocess.PIPE, text=True)
         try:
-            url = mock.stdout.readline().strip()
-            run = Run("--rpc-url", url, "--dialect", "0.5.6", "--select", "kill", "-j", "1",
-                      "--destructive")
+            yield mock.stdout.readline().strip(), mock.stdout.readline().strip()
         finally:
             mock.terminate()
             mock.wait()
             mock.stdout.close()
+
+    def expect_lost(self, jobs):
+        with self.mock("--defect", "unknown-op-kills") as (url, _):
+            run = Run("--rpc-url", url, "--dialect", "0.5.6", "--select", "kill", "-j", jobs,
+                      "--destructive")
         self.assertEqual(run.status, 3)
         self.assertTrue(run.report["summary"]["target_lost"])
-        self.assertTrue(run.results["kill/in-a-crowd"]["server_died"])
         self.assertEqual(run.outcome("kill/quietly"), "not-run")
+        return run
+
+    def test_lost_server(self):
+        run = self.expect_lost("1")
+        self.assertTrue(run.results["kill/in-a-crowd"]["server_died"])
+
+    def test_lost_server_in_a_crowd(self):
+        run = self.expect_lost("8")
+        self.assertTrue(run.results["kill/in-a-crowd"]["server_died"])
+        for variant in "abc":
+            self.assertEqual(run.outcome("kill/bystander/" + variant), "not-run")
 
     def test_attached_server_is_spared(self):
-        mock = subprocess.Popen([PROGRAM, "mock", "--bind", "tcp://127.0.0.1:0", "--http",
-                                 "127.0.0.1:0", "--pool-size", "4M"], stdout=subprocess.PIPE,
-                                text=True)
-        try:
-            url, http = mock.stdout.readline().strip(), mock.stdout.readline().strip()
+        with self.mock() as (url, http):
             run = Run("--rpc-url", url, "--url", http, "--select", "kill", "--select", "server")
-        finally:
-            mock.terminate()
-            mock.wait()
-            mock.stdout.close()
         self.assertIn("--destructive", run.results["kill/quietly"]["message"])
         self.assertEqual(run.outcome("server/set-up"), "skip")
         self.assertEqual(run.outcome("server/path/engine_driven"), "pass")
@@ -353,6 +361,13 @@ class Usage(unittest.TestCase):
             done = call("decode", folder + "/made.fail.json")
         self.assertEqual(done.returncode, 0)
         self.assertIn("noop", done.stdout)
+
+    def test_report_that_cannot_be_written_at_the_end(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "run", "--select", "made/pass", "--json", "-"],
+                                  stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write the report", done.stderr)
 
     def test_seed_decides(self):
         first, second = (call("run", "--seed", "7", "--select", "made/pass", "-v").stderr

@@ -105,6 +105,9 @@ class Signals(unittest.TestCase):
     def test_sigterm(self):
         self.expect_interrupted(signal.SIGTERM, 143)
 
+    def test_sighup(self):
+        self.expect_interrupted(signal.SIGHUP, 129)
+
     def test_sigterm_twice(self):
         self.start()
         self.run_.send_signal(signal.SIGTERM)
