@@ -149,6 +149,27 @@ KVC_CHECK(one_lock_for_each_lookup, .id = "retrieve/one-lock-for-each-lookup",
           .source = "protocol 4.1, 4.6, B27", .exchange = "store; LOOKUP x3; retrieve x3",
           .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .run = one_lock_for_each_lookup);
 
+static void uses_its_lock_up(struct kvc_ctx *ctx)
+{
+    const struct stored some = store_some(ctx, 2, 2);
+    const struct kvc_ints blocks = kvc_chunk_blocks(ctx, some.worker, 2);
+    const int64_t deadline = kvc_now_ms() + 2000; /* the lock may go some time after the answer */
+    kvc_expect_int(ctx, "chunks that LOOKUP finds", kvc_lookup(ctx, some.worker, &some.key), 2);
+    kvc_expect_true(ctx, "success of the retrieve",
+                    kvc_retrieve(ctx, some.worker, &some.key, blocks, 0));
+    while (kvc_retrieve(ctx, some.worker, &some.key, blocks, 0)) {
+        KVC_EXPECT(ctx, kvc_now_ms() < deadline,
+                   "retrieves go on succeeding two seconds after the one that was paid for");
+        kvc_sleep_ms(5);
+    }
+}
+
+KVC_CHECK(uses_its_lock_up, .id = "retrieve/uses-its-lock-up",
+          .clause = "A lookup pays for one retrieve: soon after it a further one says false.",
+          .source = "protocol 4.12, 4.14",
+          .exchange = "store, LOOKUP, retrieve until it says false", .level = KVC_LEVEL_OBSERVED,
+          .paths = KVC_PATHS_ALL, .run = uses_its_lock_up);
+
 static void keeps_locks_outside_the_window(struct kvc_ctx *ctx)
 {
     const struct stored some = store_some(ctx, 3, 3);
@@ -267,112 +288,6 @@ KVC_CHECK(empty_window, .id = "retrieve/empty-window",
           .clause = "A retrieve of an empty window says false.", .source = "protocol 4.12, 4.14",
           .exchange = "store, LOOKUP, retrieve [0, 0)", .level = KVC_LEVEL_OBSERVED,
           .paths = KVC_PATHS_ALL, .run = empty_window);
-
-/* A retrieve by hand that a server may leave unanswered: it does not succeed and writes nothing. */
-static void expect_no_retrieve(struct kvc_ctx *ctx, struct kvc_worker *worker,
-                               const struct kvc_key *key, struct kvc_ints blocks)
-{
-    const bool handles = worker->path == KVC_PATH_LMCACHE_DRIVEN;
-    const struct kvc_request request =
-        handles ? kvc_blocks_request(ctx, KVC_OP_RETRIEVE, worker, key, blocks)
-                : kvc_transfer_request(KVC_OP_PREPARE_RETRIEVE, worker, key);
-    kvc_poison(worker);
-    kvc_expect_false(ctx, "success of the retrieve", kvc_succeeds(ctx, worker, &request));
-    kvc_expect_untouched(ctx, worker);
-}
-
-static void unaligned_window(struct kvc_ctx *ctx)
-{
-    const struct stored some = store_some(ctx, 2, 2);
-    struct kvc_key key = some.key;
-    if (kvc_ctx_variant_is(ctx, "start"))
-        key.start = some.worker->options.geometry.groups[0].block_size;
-    else
-        key.end--;
-    kvc_lookup(ctx, some.worker, &some.key);
-    expect_no_retrieve(ctx, some.worker, &key, kvc_chunk_blocks(ctx, some.worker, 2));
-    kvc_free_locks(ctx, some.worker, &some.key);
-}
-
-KVC_CHECK(unaligned_window, .id = "retrieve/unaligned-window",
-          .clause = "A retrieve of a window that is not whole chunks does not succeed and writes "
-                    "nothing.",
-          .source = "protocol 4.12, 4.14", .exchange = "store, LOOKUP, retrieve",
-          .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL,
-          .variants = (const char *const[]){"start", "end", NULL}, .run = unaligned_window);
-
-static void unknown_instance(struct kvc_ctx *ctx)
-{
-    const struct stored some = store_some(ctx, 1, 1);
-    struct kvc_worker stranger = *some.worker;
-    stranger.options.instance_id = kvc_fresh_instance_id(ctx);
-    kvc_lookup(ctx, some.worker, &some.key);
-    expect_no_retrieve(ctx, &stranger, &some.key, kvc_chunk_blocks(ctx, some.worker, 1));
-}
-
-KVC_CHECK(unknown_instance, .id = "retrieve/unknown-instance",
-          .clause = "A retrieve for an instance that is not registered does not succeed and writes "
-                    "into no other's memory.",
-          .source = "protocol 4.12, 4.14, N01", .exchange = "store, LOOKUP, retrieve (another id)",
-          .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .run = unknown_instance);
-
-static void nil_worker(struct kvc_ctx *ctx)
-{
-    const struct stored some = store_some(ctx, 1, 1);
-    struct kvc_key key = some.key;
-    key.worker_id = KVC_NIL_INT;
-    kvc_lookup(ctx, some.worker, &some.key);
-    expect_no_retrieve(ctx, some.worker, &key, kvc_chunk_blocks(ctx, some.worker, 1));
-    kvc_free_locks(ctx, some.worker, &some.key);
-}
-
-KVC_CHECK(nil_worker, .id = "retrieve/nil-worker",
-          .clause = "A retrieve with a key that names no worker does not succeed.",
-          .source = "protocol 3.1, 4.12", .exchange = "store, LOOKUP, retrieve",
-          .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .run = nil_worker);
-
-/* ---- block ids ---- */
-
-static void too_few_ids(struct kvc_ctx *ctx)
-{
-    const struct stored some = store_some(ctx, 2, 2);
-    const struct kvc_ints blocks = kvc_chunk_blocks(ctx, some.worker, 2);
-    const size_t kept = kvc_ctx_variant_is(ctx, "none") ? 0 : blocks.count - 1;
-    kvc_lookup(ctx, some.worker, &some.key);
-    expect_no_retrieve(ctx, some.worker, &some.key, kvc_ints_slice(blocks, 0, kept));
-}
-
-KVC_CHECK(too_few_ids, .id = "retrieve/too-few-ids",
-          .clause = "RETRIEVE with fewer block ids than the window has blocks does not succeed and "
-                    "writes nothing.",
-          .source = "protocol 4.14, B63", .exchange = "store, LOOKUP, RETRIEVE",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_LMCACHE_DRIVEN,
-          .variants = (const char *const[]){"one-less", "none", NULL}, .run = too_few_ids);
-
-static void block_out_of_range(struct kvc_ctx *ctx)
-{
-    const struct stored some = store_some(ctx, 1, 1);
-    const struct kvc_ints good = kvc_chunk_blocks(ctx, some.worker, 1);
-    int64_t *blocks = kvc_arena_alloc_array(kvc_ctx_arena(ctx), good.count, sizeof *blocks);
-    for (size_t i = 0; i < good.count; i++)
-        blocks[i] = good.items[i];
-    const int64_t num_blocks = some.worker->options.geometry.groups[0].num_blocks;
-    blocks[good.count - 1] = kvc_ctx_variant_is(ctx, "negative") ? -1 : num_blocks;
-    kvc_lookup(ctx, some.worker, &some.key);
-    const struct kvc_request request = kvc_blocks_request(
-        ctx, KVC_OP_RETRIEVE, some.worker, &some.key, (struct kvc_ints){blocks, good.count});
-    kvc_poison(some.worker);
-    kvc_expect_false(ctx, "success of RETRIEVE", kvc_succeeds(ctx, some.worker, &request));
-    kvc_expect_untouched_except(ctx, some.worker, good);
-}
-
-KVC_CHECK(block_out_of_range, .id = "retrieve/block-out-of-range",
-          .clause = "RETRIEVE into a block that does not exist does not succeed and writes into no "
-                    "block that was not named.",
-          .source = "N01, N23", .exchange = "store, LOOKUP, RETRIEVE", .level = KVC_LEVEL_MUST,
-          .needs = KVC_NEED_LMCACHE_DRIVEN,
-          .variants = (const char *const[]){"behind-the-last", "negative", NULL},
-          .run = block_out_of_range);
 
 /* ---- COMMIT_RETRIEVE ---- */
 

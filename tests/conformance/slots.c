@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "src/base/clock.h"
+#include "tests/conformance/registration_fixture.h"
 #include "tests/conformance/transfer_fixture.h"
 
 #define SLOT_LAYOUTS (KVC_LAYOUT_BIT(KVC_LAYOUT_NHD) | KVC_LAYOUT_BIT(KVC_LAYOUT_MLA))
@@ -135,6 +136,35 @@ KVC_CHECK(aligned_to_page, .id = "slots/page-aligned",
           .clause = "A slot begins at a multiple of 4096 bytes, also behind one of odd length.",
           .source = "protocol 5", .exchange = "PREPARE_STORE", .level = KVC_LEVEL_OBSERVED,
           .needs = KVC_NEED_POOL, .run = aligned_to_page);
+
+static void no_shape(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_default_worker(ctx);
+    struct kvc_worker_options options = worker->options;
+    options.instance_id = kvc_fresh_instance_id(ctx);
+    struct kvc_request request = kvc_registration(ctx, &options, NULL);
+    if (kvc_ctx_variant_is(ctx, "no-layers"))
+        request.engine_driven.num_layers = 0;
+    else
+        request.engine_driven.hidden_dim_size = kvc_ctx_variant_is(ctx, "hidden-zero") ? 0 : -1;
+    struct kvc_reply *reply = NULL;
+    if (!kvc_try_call(ctx, &worker->rpc, &request, &reply))
+        return;
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
+    struct kvc_request prepare = kvc_transfer_request(KVC_OP_PREPARE_STORE, worker, &key);
+    prepare.instance_id = options.instance_id;
+    if (kvc_try_call(ctx, &worker->rpc, &prepare, &reply))
+        kvc_expect_int(ctx, "slots of PREPARE_STORE", (int64_t)reply->context.slots.count, 0);
+}
+
+KVC_CHECK(no_shape, .id = "slots/no-shape",
+          .clause =
+              "A worker that registered sizes that no chunk can have is refused then, or gets no "
+              "slot.",
+          .source = "protocol 4.3, B53", .exchange = "REGISTER (engine-driven), PREPARE_STORE",
+          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL,
+          .variants = (const char *const[]){"no-layers", "hidden-zero", "hidden-negative", NULL},
+          .run = no_shape);
 
 /* ---- whose bytes ---- */
 
