@@ -1,4 +1,5 @@
 /* `kvconform list`. */
+#include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +10,13 @@
 
 struct list_flags {
     struct kvc_texts select;
+    const char *format;
     bool clauses, dialects, families, instances;
 };
 
 #define FLAG(member) offsetof(struct list_flags, member)
+
+static const char *const format_choices[] = {"text", "json", NULL};
 
 static const struct kvc_option list_table[] = {
     {.name = "select",
@@ -36,6 +40,12 @@ static const struct kvc_option list_table[] = {
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(dialects),
      .help = "the dialects and the releases that speak them"},
+    {.name = "format",
+     .kind = KVC_OPTION_CHOICE,
+     .offset = FLAG(format),
+     .argument = "FORMAT",
+     .choices = format_choices,
+     .help = "text (default), or json: every check with all that is declared of it"},
 };
 
 static void print_dialects(void)
@@ -100,6 +110,51 @@ static void print_checks(const struct list_flags *flags, const struct kvc_regist
         printf("%s\n", selection->items[i]->id);
 }
 
+static void set_text(json_t *object, const char *name, const char *text)
+{
+    if (text != NULL)
+        json_object_set_new(object, name, json_string(text));
+}
+
+static json_t *check_value(const struct kvc_check *check, const struct kvc_selection *selection)
+{
+    json_t *value = json_object();
+    json_t *instances = json_array();
+    struct kvc_buffer dialects = {0};
+    kvc_check_dialects_append(check, &dialects);
+    set_text(value, "id", check->id);
+    set_text(value, "level", kvc_level_name(check->level));
+    set_text(value, "clause", check->clause);
+    set_text(value, "source", check->source);
+    set_text(value, "exchange", check->exchange);
+    set_text(value, "dialects", kvc_buffer_text(&dialects));
+    set_text(value, "after", check->after);
+    for (size_t i = 0; i < selection->count; i++)
+        if (selection->items[i]->check == check)
+            json_array_append_new(instances, json_string(selection->items[i]->id));
+    json_object_set_new(value, "instances", instances);
+    kvc_buffer_clear(&dialects);
+    return value;
+}
+
+static void print_json(const struct kvc_registry *registry, const struct kvc_selection *selection)
+{
+    json_t *root = json_object();
+    json_t *checks = json_array();
+    for (size_t i = 0; i < registry->check_count; i++) {
+        json_t *value = check_value(registry->checks[i], selection);
+        if (json_array_size(json_object_get(value, "instances")) > 0)
+            json_array_append(checks, value);
+        json_decref(value);
+    }
+    json_object_set_new(root, "schema", json_integer(1));
+    json_object_set_new(root, "kind", json_string("list"));
+    json_object_set_new(root, "checks", checks);
+    json_dumpf(root, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(root);
+}
+
 static kvc_status list(const struct list_flags *flags, const struct kvc_registry *registry,
                        struct kvc_error *err)
 {
@@ -110,7 +165,9 @@ static kvc_status list(const struct list_flags *flags, const struct kvc_registry
         status = kvc_patterns_add(&options.select, "--select", flags->select.items[i], err);
     if (status == KVC_OK)
         status = kvc_select(registry, &options, &selection, err);
-    if (status == KVC_OK)
+    if (status == KVC_OK && strcmp(flags->format, "json") == 0)
+        print_json(registry, &selection);
+    else if (status == KVC_OK)
         print_checks(flags, registry, &selection);
     kvc_selection_clear(&selection);
     kvc_patterns_clear(&options.select);
@@ -138,7 +195,7 @@ static int list_parsed(const struct list_flags *flags)
 
 static int command_list(int argc, char **argv)
 {
-    struct list_flags flags = {0};
+    struct list_flags flags = {.format = "text"};
     const struct kvc_option_group groups[] = {
         {"Options", list_table, KVC_COUNT_OF(list_table), &flags},
     };

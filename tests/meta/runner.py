@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import pty
 import subprocess
 import sys
 import tempfile
@@ -383,9 +384,40 @@ class Usage(unittest.TestCase):
         self.assertIn("It passes.", call("list", "--clauses").stdout)
         self.assertIn("made/crash/abort", call("list", "--instances").stdout.split())
         self.assertRegex(call("list", "--families").stdout, r"made +\d+ checks")
+        checks = {c["id"]: c for c in json.loads(call("list", "--format", "json").stdout)["checks"]}
+        self.assertEqual(checks["made/timeout"]["instances"],
+                         ["made/timeout/asleep", "made/timeout/waiting"])
+        self.assertEqual(checks["made/needs-pass"]["after"], "made/pass")
         explained = call("explain", "made/timeout").stdout
         self.assertIn("It does not end.", explained)
         self.assertIn("asleep, waiting", explained)
+
+    def stderr_of_terminal(self, *arguments, env=None):
+        """What a run writes when stderr is a terminal."""
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([PROGRAM, "run", "--select", "made/pass", *arguments],
+                              stderr=theirs, env={**os.environ, **(env or {})}):
+            os.close(theirs)
+            text = b""
+            try:
+                while data := os.read(ours, 4096):
+                    text += data
+            except OSError:  # the other side is closed
+                pass
+        os.close(ours)
+        return text.decode()
+
+    def test_terminal(self):
+        text = self.stderr_of_terminal(env={"NO_COLOR": ""})
+        self.assertIn("[0/1]", text)
+        self.assertTrue(text.split("\r\x1b[K")[-1].startswith("1 check in"), text)
+        self.assertIn("\x1b[32m1 passed", text)
+        for arguments, env in (([], {"NO_COLOR": "1"}), (["--color", "never"], {})):
+            self.assertNotIn("\x1b[32m", self.stderr_of_terminal(*arguments, env=env))
+        self.assertNotIn("[0/1]", self.stderr_of_terminal("-q"))
+        self.assertIn("\x1b[32m", call("run", "--select", "made/pass", "--color",
+                                       "always").stderr)
+        self.assertNotIn("\x1b", call("run", "--select", "made/pass").stderr)
 
     def test_identify(self):
         done = call("identify", "--format", "json", "--launch",
