@@ -125,7 +125,20 @@ static const struct route routes[] = {
     {"POST", "/cache/checksums", SINCE_0_5_1, mock_http_checksums},
     {"POST", "/clear-cache", UP_TO_0_5_0, on_old_clear},
     {"POST", "/cache/clear", SINCE_0_5_1, on_clear},
+    {"GET", "/quota", ALWAYS, mock_http_quotas},
+    {"GET", "/quota/*", ALWAYS, mock_http_quota_get},
+    {"PUT", "/quota/*", ALWAYS, mock_http_quota_put},
+    {"DELETE", "/quota/*", ALWAYS, mock_http_quota_delete},
 };
+
+/* A path that ends in * stands for all that go on from there. */
+static bool path_matches(const char *pattern, const char *path)
+{
+    const size_t fixed = strcspn(pattern, "*");
+    if (pattern[fixed] == '\0')
+        return strcmp(pattern, path) == 0;
+    return strncmp(pattern, path, fixed) == 0 && path[fixed] != '\0';
+}
 
 static bool is_there(const struct mock *mock, const struct route *route)
 {
@@ -133,17 +146,18 @@ static bool is_there(const struct mock *mock, const struct route *route)
     return route->era == ALWAYS || (route->era == UP_TO_0_5_0) == is_0_5_0;
 }
 
-void mock_http_route(struct mock *mock, const struct mock_http_request *request,
-                     struct mock_http_reply *reply)
+/* The route's answer; no body when one of its texts is not UTF-8. */
+static void route(struct mock *mock, const struct mock_http_request *request,
+                  struct mock_http_reply *reply)
 {
     bool path_is_known = false;
     reply->status = 200;
     for (size_t i = 0; i < KVC_COUNT_OF(routes); i++) {
-        const struct route *route = &routes[i];
-        if (!is_there(mock, route) || strcmp(route->path, request->path) != 0)
+        const struct route *candidate = &routes[i];
+        if (!is_there(mock, candidate) || !path_matches(candidate->path, request->path))
             continue;
-        if (strcmp(route->method, request->method) == 0) {
-            route->handle(mock, request, reply);
+        if (strcmp(candidate->method, request->method) == 0) {
+            candidate->handle(mock, request, reply);
             return;
         }
         path_is_known = true;
@@ -152,4 +166,12 @@ void mock_http_route(struct mock *mock, const struct mock_http_request *request,
         mock_http_detail(reply, 405, "Method Not Allowed");
     else
         mock_http_detail(reply, 404, "Not Found");
+}
+
+void mock_http_route(struct mock *mock, const struct mock_http_request *request,
+                     struct mock_http_reply *reply)
+{
+    route(mock, request, reply);
+    if (reply->body == NULL)
+        mock_http_detail(reply, 400, "a text of the request is not UTF-8");
 }

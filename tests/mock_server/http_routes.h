@@ -38,4 +38,14 @@ void mock_http_checksums(struct mock *mock, const struct mock_http_request *requ
 void mock_http_kvcache_check(struct mock *mock, const struct mock_http_request *request,
                              struct mock_http_reply *reply);
 
+/* http_quota.c: quotas by salt (protocol.md 8.4). They are kept and shown; nothing is evicted by them. */
+void mock_http_quotas(struct mock *mock, const struct mock_http_request *request,
+                      struct mock_http_reply *reply);
+void mock_http_quota_get(struct mock *mock, const struct mock_http_request *request,
+                         struct mock_http_reply *reply);
+void mock_http_quota_put(struct mock *mock, const struct mock_http_request *request,
+                         struct mock_http_reply *reply);
+void mock_http_quota_delete(struct mock *mock, const struct mock_http_request *request,
+                            struct mock_http_reply *reply);
+
 #endif

@@ -12,6 +12,13 @@
 #include "tests/mock_server/store.h"
 #include "tests/mock_server/transfers.h"
 
+/* A limit that was set over HTTP for one salt. */
+struct mock_quota {
+    LIST_ENTRY(mock_quota) in_list;
+    struct kvc_str salt; /* its own copy */
+    double limit_gb;
+};
+
 struct mock {
     struct kvc_mock_options options; /* with every default filled in */
     bool defects[MOCK_DEFECT_COUNT];
@@ -21,6 +28,7 @@ struct mock {
     struct mock_registry registry;
     struct mock_transfers transfers;
     struct mock_p2p p2p;
+    LIST_HEAD(, mock_quota) quotas;
     struct mock_holder orphans; /* a defect: locks of sessions that have ended */
     int64_t now_ms;             /* when the messages at hand were taken up */
     int64_t next_sweep_ms;
@@ -68,5 +76,6 @@ void mock_remark_at_large(const struct mock *mock, const char *format, ...)
 void mock_leave(struct mock *mock, struct mock_instance *instance);
 /* CLEAR: everything goes; without force, locked chunks and those being written stay. */
 void mock_clear(struct mock *mock, bool force);
+void mock_quotas_clear(struct mock *mock);
 
 #endif

@@ -101,6 +101,45 @@ Test(http, the_oldest_release_has_the_older_routes)
     finish();
 }
 
+/* protocol.md 8.4 */
+Test(http, quotas_are_kept_by_salt)
+{
+    static const struct {
+        const char *method, *path, *body, *answer;
+        long status;
+    } steps[] = {
+        {"PUT", "/quota/u1", "{\"limit_gb\":1.5}",
+         "{\"cache_salt\":\"u1\",\"limit_gb\":1.5,\"status\":\"ok\"}", 200},
+        {"PUT", "/quota/u1", "{\"limit_gb\":-1}", "{\"error\":\"limit_gb must be non-negative\"}",
+         400},
+        {"PUT", "/quota/u1", "{\"limit_gb\":\"abc\"}", "{\"error\":\"limit_gb must be numeric\"}",
+         400},
+        {"PUT", "/quota/u1", "{}", "{\"error\":\"body must be {'limit_gb': <float>}\"}", 400},
+        {"PUT", "/quota/u1", "zzz", "{\"error\":\"invalid JSON body\"}", 400},
+        {"GET", "/quota/u1", NULL,
+         "{\"cache_salt\":\"u1\",\"limit_gb\":1.5,\"current_usage_gb\":0.0,\"exists\":true}", 200},
+        {"GET", "/quota/nobody", NULL,
+         "{\"cache_salt\":\"nobody\",\"limit_gb\":0.0,\"current_usage_gb\":0.0,\"exists\":false}",
+         200},
+        {"GET", "/quota", NULL, "{\"users\":{\"u1\":{\"limit_gb\":1.5,\"current_usage_gb\":0.0}}}",
+         200},
+        {"DELETE", "/quota/u1", NULL, "{\"cache_salt\":\"u1\",\"status\":\"removed\"}", 200},
+        {"DELETE", "/quota/u1", NULL, "{\"cache_salt\":\"u1\",\"status\":\"not_found\"}", 200},
+        {"PUT", "/quota/_default", "{\"limit_gb\":2}",
+         "{\"cache_salt\":\"_default\",\"limit_gb\":2.0,\"status\":\"ok\"}", 200},
+        {"GET", "/quota", NULL,
+         "{\"users\":{\"_default\":{\"limit_gb\":2.0,\"current_usage_gb\":0.0}}}", 200},
+        {"GET", "/quota/%ff", NULL, "{\"detail\":\"a text of the request is not UTF-8\"}", 400},
+        {"GET", "/quota/", NULL, "{\"detail\":\"Not Found\"}", 404},
+    };
+    start("0.5.6");
+    for (size_t i = 0; i < KVC_COUNT_OF(steps); i++) {
+        cr_assert_str_eq(ask(steps[i].method, steps[i].path, steps[i].body), steps[i].answer);
+        cr_assert_eq(response.status, steps[i].status, "step %zu", i);
+    }
+    finish();
+}
+
 /* ---- checksums ---- */
 
 static struct kvc_paged paged;
