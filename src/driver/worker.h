@@ -82,7 +82,9 @@ kvc_status kvc_worker_lookup(struct kvc_worker *worker, const struct kvc_key *ke
                              struct kvc_error *err);
 /* Stores the blocks as the tokens [key->start, key->end). The key's worker_id is set to this
  * worker's. Slots are checked before a byte is written: inside the pool, of the right length, not
- * overlapping; KVC_EFORMAT if not. */
+ * overlapping; KVC_EFORMAT if not. Engine-driven, where the worker copies: KVC_EUSAGE, and nothing is
+ * sent, for a window that is not whole chunks, or block ids that are too few, too many or none of the
+ * cache's. Lmcache-driven, the server judges them. */
 kvc_status kvc_worker_store(struct kvc_worker *worker, const struct kvc_key *key,
                             struct kvc_ints block_ids, struct kvc_store_result *result,
                             struct kvc_error *err);

@@ -301,7 +301,7 @@ static void wait_for_news(struct kvc_client *client, int64_t deadline_ns)
 static kvc_status await(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
                         struct kvc_error *err)
 {
-    const int64_t deadline = kvc_now_ns() + (timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+    const int64_t deadline = kvc_socket_deadline(timeout_ms);
     while (!has_come(client, uid)) {
         const bool more = !client->lost && take_in(client, uid);
         if (has_come(client, uid))

@@ -31,13 +31,17 @@ void kvc_client_set_trace(struct kvc_client *client, kvc_client_trace_func *trac
 struct kvc_client_counters kvc_client_counters(const struct kvc_client *client);
 
 /* Sends a request: body is [op, payload…]; the client puts the next uid (msgpack uint, from 0)
- * before it. Takes the frames over (emptied). *uid names the request for kvc_client_wait. */
+ * before it. Takes the frames over (emptied, sent or not); those that own their bytes travel without
+ * a copy, and are then released from a thread of libzmq. *uid names the request for
+ * kvc_client_wait. KVC_ELOST when the server has closed the connection. */
 kvc_status kvc_client_send(struct kvc_client *client, struct kvc_frames *body, uint64_t *uid,
                            struct kvc_error *err);
 
 /* Waits for the reply to uid, which may have come while others were waited for. *reply is
  * [uid, op, …], owned by the caller. KVC_ETIMEOUT after timeout_ms: the request is then given up,
- * and a reply that comes later is counted as late. KVC_EINTERRUPTED when a signal asked to stop. */
+ * and a reply that comes later is counted as late. KVC_ELOST at once when the server closes the
+ * connection: this client then stays lost, since libzmq would connect anew and hand what is unsent to
+ * whoever listens there by then. KVC_EINTERRUPTED when a signal asked to stop. */
 kvc_status kvc_client_wait(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
                            struct kvc_frames *reply, struct kvc_error *err);
 

@@ -105,7 +105,7 @@ static bool take_events(struct kvc_connection *connection, uint16_t wanted)
 static kvc_status await_handshake(struct kvc_connection *connection, int64_t timeout_ms,
                                   struct kvc_error *err)
 {
-    const int64_t deadline = kvc_now_ns() + timeout_ms * 1000000;
+    const int64_t deadline = kvc_socket_deadline(timeout_ms);
     for (;;) {
         if (take_events(connection, ZMQ_EVENT_HANDSHAKE_SUCCEEDED))
             return KVC_OK;

@@ -141,13 +141,13 @@ kvc_status kvc_server_receive(struct kvc_server *server, int64_t timeout_ms,
                               struct kvc_buffer *identity, struct kvc_frames *frames,
                               struct kvc_error *err)
 {
-    const int64_t deadline = timeout_ms < 0 ? INT64_MAX : kvc_now_ns() + timeout_ms * 1000000;
+    const int64_t deadline = kvc_socket_deadline(timeout_ms < 0 ? INT64_MAX : timeout_ms);
     if (server->served++ % WAKE_CHECK_EVERY == 0)
         KVC_GUARD(wait_for_news(server, 0, err));
     *identity = (struct kvc_buffer){0};
     *frames = (struct kvc_frames){0};
     while (!kvc_socket_receive(server->socket, identity, frames)) {
-        if (timeout_ms >= 0 && kvc_now_ns() >= deadline)
+        if (kvc_now_ns() >= deadline)
             return kvc_fail(err, KVC_ETIMEOUT, "no message within %lld ms", (long long)timeout_ms);
         KVC_GUARD(wait_for_news(server, kvc_socket_wait_ms(deadline), err));
     }

@@ -34,10 +34,8 @@ static void release_sent(void *data, void *hint)
 
 static void message_from_bytes(zmq_msg_t *message, const void *data, size_t size)
 {
-    if (zmq_msg_init_size(message, size) != 0) {
-        zmq_msg_init(message); /* the send then fails to carry it, as the caller is told */
-        return;
-    }
+    if (zmq_msg_init_size(message, size) != 0)
+        kvc_out_of_memory(size);
     if (size > 0)
         memcpy(zmq_msg_data(message), data, size);
 }
@@ -146,6 +144,14 @@ int kvc_socket_fd(void *socket)
 void kvc_socket_set_int(void *socket, int option, int value)
 {
     zmq_setsockopt(socket, option, &value, sizeof(value));
+}
+
+int64_t kvc_socket_deadline(int64_t timeout_ms)
+{
+    const int64_t now = kvc_now_ns();
+    if (timeout_ms <= 0)
+        return now;
+    return timeout_ms < (INT64_MAX - now) / 1000000 ? now + timeout_ms * 1000000 : INT64_MAX;
 }
 
 int kvc_socket_wait_ms(int64_t deadline_ns)

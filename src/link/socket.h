@@ -28,6 +28,10 @@ int kvc_socket_fd(void *socket);
 
 void kvc_socket_set_int(void *socket, int option, int value);
 
+/* The moment a limit of so many milliseconds ends, by kvc_now_ns. Negative limits end now; no limit is
+ * so long that it overflows. */
+int64_t kvc_socket_deadline(int64_t timeout_ms);
+
 /* How long the next wait may take: until the deadline, at least 1 ms, at most a slice. */
 int kvc_socket_wait_ms(int64_t deadline_ns);
 

@@ -198,7 +198,7 @@ Test(client, replies_in_any_order_reach_their_requests)
     peer_stop(&peer);
 }
 
-/* Is silent on the first request; answers it together with the second, and first. */
+/* Is silent on the first request; answers it together with each later one, and first. */
 static void answer_late(struct peer *peer, const struct kvc_frames *message)
 {
     if (peer->received == 1) {
@@ -222,6 +222,8 @@ Test(client, a_late_reply_is_counted_and_is_nobodys_answer)
     expect_answer(client, send_op(client, "15"), "02");
     expect_counters(client, 1, 0, 0);
     cr_assert_eq(wait_for(client, first, 50, &reply), KVC_EUSAGE, "it was given up");
+    expect_answer(client, send_op(client, "15"), "02");
+    expect_counters(client, 1, 1, 0); /* the first was answered again */
     kvc_client_close(client);
     peer_stop(&peer);
 }
@@ -493,6 +495,9 @@ Test(client, what_came_before_the_server_went_is_not_lost)
         kvc_sleep_ms(1);
     peer_stop(&peer);
     kvc_sleep_ms(50);
+    struct kvc_frames body = frames_from("15");
+    uint64_t third;
+    cr_assert_eq(kvc_client_send(client, &body, &third, NULL), KVC_ELOST);
     expect_answer(client, second, "a24f4b");
     expect_answer(client, first, "a24f4b");
     kvc_client_close(client);
