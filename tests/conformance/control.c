@@ -31,11 +31,8 @@ KVC_CHECK(
     .run = answers_ping);
 
 static const char *const bad_pings[] = {"bool", "text", "float", NULL};
-static const struct kvc_str bad_ping_bytes[] = {{"\xc3", 1},
-                                                {"\xa1"
-                                                 "7",
-                                                 2},
-                                                {"\xcb\x40\x08\x00\x00\x00\x00\x00\x00", 9}};
+static const struct kvc_str bad_ping_bytes[] = {KVC_TABLE_BYTES("\xc3"), KVC_TABLE_BYTES("\xa1x"),
+                                                KVC_TABLE_BYTES("\xcb\x40\x08\0\0\0\0\0\0")};
 
 static void refuses_bad_ping(struct kvc_ctx *ctx)
 {

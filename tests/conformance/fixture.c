@@ -217,6 +217,15 @@ struct kvc_worker *kvc_default_worker(struct kvc_ctx *ctx)
     return kvc_open_worker(ctx, &options);
 }
 
+struct kvc_worker *kvc_rank_of_two(struct kvc_ctx *ctx, struct kvc_str model, int64_t rank)
+{
+    struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    options.model_name = model;
+    options.world_size = 2;
+    options.worker_id = rank;
+    return kvc_open_worker(ctx, &options);
+}
+
 struct kvc_worker *kvc_sibling_worker(struct kvc_ctx *ctx, const struct kvc_worker *worker)
 {
     struct kvc_worker_options options = worker->options;

@@ -7,6 +7,12 @@
 #include "src/kv/stamp.h"
 #include "src/run/check.h"
 
+/* Bytes, NULs included, as an element of a table of struct kvc_str. */
+#define KVC_TABLE_BYTES(literal)                                                                   \
+    {                                                                                              \
+        literal, sizeof(literal) - 1                                                               \
+    }
+
 /* ---- fresh names and numbers: unlike any other check's ---- */
 
 int64_t kvc_fresh_instance_id(struct kvc_ctx *ctx);
@@ -45,6 +51,9 @@ struct kvc_worker *kvc_default_worker(struct kvc_ctx *ctx);
 /* A second worker of the same model and geometry as another, with its own instance id and its own
  * connection. */
 struct kvc_worker *kvc_sibling_worker(struct kvc_ctx *ctx, const struct kvc_worker *worker);
+
+/* One of the two ranks of a model, with its own instance id. */
+struct kvc_worker *kvc_rank_of_two(struct kvc_ctx *ctx, struct kvc_str model, int64_t rank);
 
 /* ---- the usual steps; each ends the check when it does not come out ---- */
 
@@ -88,6 +97,8 @@ void kvc_expect_untouched_except(struct kvc_ctx *ctx, struct kvc_worker *worker,
 
 /* ---- calls ---- */
 
+/* LOOKUP as a worker sends it: of the chunks of all ranks. */
+struct kvc_request kvc_lookup_request(const struct kvc_key *key);
 /* Sends and expects an answer; the reply is freed when the check ends. */
 struct kvc_reply *kvc_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
                            const struct kvc_request *request);

@@ -16,6 +16,13 @@ static struct kvc_reply *new_reply(struct kvc_ctx *ctx)
     return reply;
 }
 
+struct kvc_request kvc_lookup_request(const struct kvc_key *key)
+{
+    struct kvc_request request = {.op = KVC_OP_LOOKUP, .key = *key, .tp_size = 1};
+    request.key.worker_id = KVC_NIL_INT;
+    return request;
+}
+
 struct kvc_reply *kvc_call(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
                            const struct kvc_request *request)
 {

@@ -72,19 +72,10 @@ KVC_CHECK(
 static const char *const bad_texts[] = {"empty",         "reserved-byte",   "truncated",
                                         "trailing-byte", "number-for-text", "bytes-for-text",
                                         "nil-for-text",  "deep-nesting",    NULL};
-static const struct kvc_str bad_text_bytes[] = {{"", 0},
-                                                {"\xc1", 1},
-                                                {"\xa5"
-                                                 "ab",
-                                                 3},
-                                                {"\xa1"
-                                                 "a\x00",
-                                                 3},
-                                                {"\x05", 1},
-                                                {"\xc4\x01"
-                                                 "a",
-                                                 3},
-                                                {"\xc0", 1}};
+static const struct kvc_str bad_text_bytes[] = {
+    KVC_TABLE_BYTES(""),        KVC_TABLE_BYTES("\xc1"), KVC_TABLE_BYTES("\xa5xy"),
+    KVC_TABLE_BYTES("\xa1x\0"), KVC_TABLE_BYTES("\x05"), KVC_TABLE_BYTES("\xc4\x01x"),
+    KVC_TABLE_BYTES("\xc0")};
 
 static void ignores_bad_payload(struct kvc_ctx *ctx)
 {
@@ -131,12 +122,11 @@ static void reads_integer_forms(struct kvc_ctx *ctx)
     append_integer(ctx, &body, worker->options.instance_id);
     expect_answer(ctx, &worker->rpc, &body, "UNREGISTER");
 }
-KVC_CHECK(reads_integer_forms, .id = "framing/integer-forms",
-          .clause =
-              "A payload that is an integer may come as a whole float, as digits, as a bool, or "
-              "in any width.",
-          .source = "protocol 1.3", .exchange = "REGISTER, UNREGISTER", .level = KVC_LEVEL_OBSERVED,
-          .variants = integer_forms, .run = reads_integer_forms);
+KVC_CHECK(
+    reads_integer_forms, .id = "framing/integer-forms",
+    .clause = "A payload that is an integer may come as a whole float, as digits, or in any width.",
+    .source = "protocol 1.3", .exchange = "REGISTER, UNREGISTER", .level = KVC_LEVEL_OBSERVED,
+    .variants = integer_forms, .run = reads_integer_forms);
 
 /* ---- the forms of a key ---- */
 
@@ -159,6 +149,12 @@ static void write_text(struct kvc_buffer *out, const char *name, struct kvc_str 
 {
     kvc_msgpack_write_str(out, kvc_str_of(name));
     kvc_msgpack_write_str(out, value);
+}
+
+static void write_nil(struct kvc_buffer *out, const char *name)
+{
+    kvc_msgpack_write_str(out, kvc_str_of(name));
+    kvc_msgpack_write_nil(out);
 }
 
 static void write_integer(struct kvc_buffer *out, const char *name, int64_t value, bool as_text)
@@ -201,10 +197,7 @@ static void write_field(struct kvc_buffer *out, const char *name, const struct k
     else if (is(name, "token_ids"))
         write_tokens(out, key->token_ids, form);
     else if (is(name, "worker_id"))
-        kvc_buffer_append(out,
-                          "\xa9"
-                          "worker_id\xc0",
-                          11);
+        write_nil(out, name);
     else if (is(name, "world_size"))
         write_integer(out, name, key->world_size, as_text);
     else if (is(name, "start"))

@@ -127,8 +127,7 @@ static bool store_is_answered(struct kvc_ctx *ctx, const struct tenant *tenant)
 
 static void expect_no_hit(struct kvc_ctx *ctx, const struct tenant *tenant)
 {
-    struct kvc_request lookup = {.op = KVC_OP_LOOKUP, .key = tenant->key, .tp_size = 1};
-    lookup.key.worker_id = KVC_NIL_INT;
+    const struct kvc_request lookup = kvc_lookup_request(&tenant->key);
     const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS,
                                       .request_id = tenant->key.request_id};
     struct kvc_reply *reply;
@@ -194,13 +193,9 @@ static void refuses_bad_salt(struct kvc_ctx *ctx)
     const struct kvc_str salts[] = {KVC_STR("x@"), KVC_STR("a/b"), KVC_STR("a\\b"), KVC_STR("a\0b"),
                                     repeated(ctx, 's', 129)};
     struct kvc_worker *worker = kvc_default_worker(ctx);
-    struct kvc_request request = {
-        .op = KVC_OP_LOOKUP,
-        .key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1)),
-        .tp_size = 1,
-    };
-    request.key.worker_id = KVC_NIL_INT;
-    request.key.cache_salt = salts[kvc_variant_index(ctx)];
+    struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
+    key.cache_salt = salts[kvc_variant_index(ctx)];
+    const struct kvc_request request = kvc_lookup_request(&key);
     kvc_expect_silence(ctx, &worker->rpc, &request, "a salt that is not allowed");
 }
 KVC_CHECK(refuses_bad_salt, .id = "isolation/bad-salts",
@@ -210,15 +205,6 @@ KVC_CHECK(refuses_bad_salt, .id = "isolation/bad-salts",
           .level = KVC_LEVEL_SHOULD, .variants = bad_salt_names, .run = refuses_bad_salt);
 
 /* ---- ranks and world sizes ---- */
-
-static struct kvc_worker *rank_of_two(struct kvc_ctx *ctx, struct kvc_str model, int64_t rank)
-{
-    struct kvc_worker_options options = kvc_worker_defaults(ctx);
-    options.model_name = model;
-    options.world_size = 2;
-    options.worker_id = rank;
-    return kvc_open_worker(ctx, &options);
-}
 
 static void store_rank(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key,
                        uint64_t request)
@@ -240,7 +226,8 @@ static void retrieve_rank(struct kvc_ctx *ctx, struct kvc_worker *worker, const 
 static void keeps_ranks_apart(struct kvc_ctx *ctx)
 {
     const struct kvc_str model = kvc_fresh_name(ctx, "model");
-    struct kvc_worker *rank_0 = rank_of_two(ctx, model, 0), *rank_1 = rank_of_two(ctx, model, 1);
+    struct kvc_worker *rank_0 = kvc_rank_of_two(ctx, model, 0),
+                      *rank_1 = kvc_rank_of_two(ctx, model, 1);
     const struct kvc_key key = kvc_key_for(ctx, rank_0, kvc_fresh_chunks(ctx, 2));
     store_rank(ctx, rank_0, &key, 0);
     store_rank(ctx, rank_1, &key, 1);
@@ -262,7 +249,8 @@ static void keeps_worlds_apart(struct kvc_ctx *ctx)
     const struct kvc_str model = kvc_fresh_name(ctx, "model");
     const struct kvc_ints tokens = kvc_fresh_chunks(ctx, 2);
     const struct tenant alone = tenant_of_model(ctx, model, tokens);
-    struct kvc_worker *rank_0 = rank_of_two(ctx, model, 0), *rank_1 = rank_of_two(ctx, model, 1);
+    struct kvc_worker *rank_0 = kvc_rank_of_two(ctx, model, 0),
+                      *rank_1 = kvc_rank_of_two(ctx, model, 1);
     const struct kvc_key in_two = kvc_key_for(ctx, rank_0, tokens);
     if (kvc_ctx_variant_is(ctx, "one-to-two")) {
         kvc_store_stamped(ctx, alone.worker, &alone.key, kvc_chunk_blocks(ctx, alone.worker, 2), 0);

@@ -139,15 +139,6 @@ KVC_CHECK(locks_nothing_behind_gap, .id = "locks/none-behind-gap",
           .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_STATUS, .flags = KVC_FLAG_EXCLUSIVE,
           .paths = KVC_PATHS_ALL, .run = locks_nothing_behind_gap);
 
-static struct kvc_worker *rank_of_two(struct kvc_ctx *ctx, struct kvc_str model, int64_t rank)
-{
-    struct kvc_worker_options options = kvc_worker_defaults(ctx);
-    options.model_name = model;
-    options.world_size = 2;
-    options.worker_id = rank;
-    return kvc_open_worker(ctx, &options);
-}
-
 static void store_rank(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key,
                        int64_t chunks)
 {
@@ -159,7 +150,8 @@ static void store_rank(struct kvc_ctx *ctx, struct kvc_worker *worker, const str
 static void locks_nothing_of_incomplete_chunk(struct kvc_ctx *ctx)
 {
     const struct kvc_str model = kvc_fresh_name(ctx, "model");
-    struct kvc_worker *rank_0 = rank_of_two(ctx, model, 0), *rank_1 = rank_of_two(ctx, model, 1);
+    struct kvc_worker *rank_0 = kvc_rank_of_two(ctx, model, 0),
+                      *rank_1 = kvc_rank_of_two(ctx, model, 1);
     const struct kvc_key key = kvc_key_for(ctx, rank_0, kvc_fresh_chunks(ctx, 2));
     const struct kvc_key fence = kvc_key_for(ctx, rank_0, kvc_fresh_chunks(ctx, 1));
     store_rank(ctx, rank_0, &key, 2);

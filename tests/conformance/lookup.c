@@ -205,9 +205,8 @@ static void refuses_bad_token(struct kvc_ctx *ctx)
     struct kvc_worker *worker = kvc_default_worker(ctx);
     const struct kvc_ints tokens =
         with_token(ctx, kvc_fresh_chunks(ctx, 1), 100, bad_token_values[kvc_variant_index(ctx)]);
-    struct kvc_request request = {
-        .op = KVC_OP_LOOKUP, .key = kvc_key_for(ctx, worker, tokens), .tp_size = 1};
-    request.key.worker_id = KVC_NIL_INT;
+    const struct kvc_key key = kvc_key_for(ctx, worker, tokens);
+    const struct kvc_request request = kvc_lookup_request(&key);
     kvc_expect_silence(ctx, &worker->rpc, &request, "a token that does not fit 32 bits");
 }
 KVC_CHECK(refuses_bad_token, .id = "lookup/bad-token",
@@ -268,8 +267,7 @@ static void claims_nothing_behind_tokens(struct kvc_ctx *ctx)
     struct kvc_key key = kvc_key_for(ctx, stored.worker,
                                      kvc_ints_slice(stored.key.token_ids, 0, (size_t)chunk_size));
     key.end = 3 * chunk_size;
-    key.worker_id = KVC_NIL_INT;
-    const struct kvc_request lookup = {.op = KVC_OP_LOOKUP, .key = key, .tp_size = 1};
+    const struct kvc_request lookup = kvc_lookup_request(&key);
     const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS,
                                       .request_id = key.request_id};
     struct kvc_reply *reply;
@@ -318,12 +316,9 @@ static void settle_ranks(struct kvc_ctx *ctx, struct kvc_worker *rank_0, struct 
 static void needs_all_ranks(struct kvc_ctx *ctx)
 {
     const int64_t chunks = second_rank_chunks[kvc_variant_index(ctx)];
-    struct kvc_worker_options options = kvc_worker_defaults(ctx);
-    options.world_size = 2;
-    struct kvc_worker *rank_0 = kvc_open_worker(ctx, &options);
-    options.worker_id = 1;
-    options.instance_id = kvc_fresh_instance_id(ctx);
-    struct kvc_worker *rank_1 = kvc_open_worker(ctx, &options);
+    const struct kvc_str model = kvc_fresh_name(ctx, "model");
+    struct kvc_worker *rank_0 = kvc_rank_of_two(ctx, model, 0);
+    struct kvc_worker *rank_1 = kvc_rank_of_two(ctx, model, 1);
     const struct kvc_key key = kvc_key_for(ctx, rank_0, kvc_fresh_chunks(ctx, 3));
     const struct kvc_key part = kvc_key_chunks(rank_1, &key, 0, chunks);
     kvc_expect_true(ctx, "success of rank 0's store",
@@ -343,10 +338,9 @@ KVC_CHECK(needs_all_ranks, .id = "lookup/all-ranks",
 static void needs_readers(struct kvc_ctx *ctx)
 {
     const struct stored stored = store_chunks(ctx, 1);
-    struct kvc_request request = {
-        .op = KVC_OP_LOOKUP, .key = kvc_key_renamed(ctx, &stored.key), .tp_size = 1};
-    request.key.worker_id = KVC_NIL_INT;
-    request.key.num_kv_readers = 0;
+    struct kvc_key key = kvc_key_renamed(ctx, &stored.key);
+    key.num_kv_readers = 0;
+    const struct kvc_request request = kvc_lookup_request(&key);
     kvc_expect_silence(ctx, &stored.worker->rpc, &request, "a lookup for no reader");
 }
 KVC_CHECK(needs_readers, .id = "lookup/no-readers",

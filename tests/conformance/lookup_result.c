@@ -15,13 +15,6 @@ static struct stored store_two_chunks(struct kvc_ctx *ctx)
     return (struct stored){worker, kvc_key_renamed(ctx, &key)};
 }
 
-static struct kvc_request lookup_of(const struct kvc_key *key)
-{
-    struct kvc_request request = {.op = KVC_OP_LOOKUP, .key = *key, .tp_size = 1};
-    request.key.worker_id = KVC_NIL_INT;
-    return request;
-}
-
 /* The check's variants name how the result is fetched. */
 static const char *const fetch_names[] = {"query", "wait", NULL};
 static const enum kvc_op fetch_ops[] = {KVC_OP_QUERY_PREFETCH_STATUS, KVC_OP_WAIT_PREFETCH_STATUS};
@@ -50,7 +43,7 @@ static void free_all(struct kvc_ctx *ctx, const struct stored *stored, int looku
 static void delivers_result_once(struct kvc_ctx *ctx)
 {
     const struct stored stored = store_two_chunks(ctx);
-    const struct kvc_request lookup = lookup_of(&stored.key);
+    const struct kvc_request lookup = kvc_lookup_request(&stored.key);
     kvc_call(ctx, &stored.worker->rpc, &lookup);
     kvc_expect_int(ctx, "first answer", fetch(ctx, &stored.worker->rpc, stored.key.request_id), 2);
     kvc_expect_int(ctx, "second answer", fetch(ctx, &stored.worker->rpc, stored.key.request_id), 0);
@@ -66,7 +59,7 @@ KVC_CHECK(delivers_result_once, .id = "lookup/result-once",
 static void delivers_to_one_of_two(struct kvc_ctx *ctx)
 {
     const struct stored stored = store_two_chunks(ctx);
-    const struct kvc_request lookup = lookup_of(&stored.key);
+    const struct kvc_request lookup = kvc_lookup_request(&stored.key);
     const struct kvc_request question = fetch_of(ctx, stored.key.request_id);
     const struct kvc_rpc *one = &stored.worker->rpc, *other = kvc_ctx_rpc_new(ctx);
     kvc_call(ctx, one, &lookup);
@@ -98,7 +91,7 @@ static void waits_no_longer_than_needed(struct kvc_ctx *ctx)
 {
     enum { WAIT_SECONDS = 3 };
     const struct stored stored = store_two_chunks(ctx);
-    const struct kvc_request lookup = lookup_of(&stored.key);
+    const struct kvc_request lookup = kvc_lookup_request(&stored.key);
     const struct kvc_request wait = {.op = KVC_OP_WAIT_PREFETCH_STATUS,
                                      .request_id = stored.key.request_id,
                                      .timeout_seconds = WAIT_SECONDS};
@@ -117,7 +110,7 @@ KVC_CHECK(
 static void shows_hits_without_taking(struct kvc_ctx *ctx)
 {
     const struct stored stored = store_two_chunks(ctx);
-    const struct kvc_request lookup = lookup_of(&stored.key);
+    const struct kvc_request lookup = kvc_lookup_request(&stored.key);
     const struct kvc_request peek = {.op = KVC_OP_QUERY_PREFETCH_LOOKUP_HITS,
                                      .request_id = stored.key.request_id};
     const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS,
@@ -153,7 +146,7 @@ KVC_CHECK(second_lookup_has_result, .id = "lookup/second-lookup",
 static void replaces_unfetched_result(struct kvc_ctx *ctx)
 {
     const struct stored stored = store_two_chunks(ctx);
-    const struct kvc_request lookup = lookup_of(&stored.key);
+    const struct kvc_request lookup = kvc_lookup_request(&stored.key);
     struct kvc_key other = stored.key;
     other.token_ids = kvc_fresh_chunks(ctx, 2);
     kvc_call(ctx, &stored.worker->rpc, &lookup);
@@ -179,7 +172,7 @@ static void keeps_lookups_apart(struct kvc_ctx *ctx)
     for (int i = 0; i < LOOKUPS; i++) {
         const size_t tokens = (size_t)(i % 3 * chunk_size);
         keys[i] = kvc_key_for(ctx, stored.worker, kvc_ints_slice(stored.key.token_ids, 0, tokens));
-        const struct kvc_request lookup = lookup_of(&keys[i]);
+        const struct kvc_request lookup = kvc_lookup_request(&keys[i]);
         uids[i] = kvc_send(ctx, rpc, &lookup);
     }
     for (int i = LOOKUPS - 1; i >= 0; i--)

@@ -5,14 +5,9 @@
 static const char *const odd_operations[] = {
     "unknown-number", "negative-number", "unknown-name", "nil",
     "reserved-byte",  "empty",           "deep-nesting", NULL};
-static const struct kvc_str odd_operation_bytes[] = {{"\xcd\x03\xe7", 3},
-                                                     {"\xff", 1},
-                                                     {"\xac"
-                                                      "no_operation",
-                                                      13},
-                                                     {"\xc0", 1},
-                                                     {"\xc1", 1},
-                                                     {"", 0}};
+static const struct kvc_str odd_operation_bytes[] = {
+    KVC_TABLE_BYTES("\xcd\x03\xe7"), KVC_TABLE_BYTES("\xff"), KVC_TABLE_BYTES("\xacno_operation"),
+    KVC_TABLE_BYTES("\xc0"),         KVC_TABLE_BYTES("\xc1"), KVC_TABLE_BYTES("")};
 
 /* Nothing comes back to the sender, and a new client is served. */
 static void expect_ignored(struct kvc_ctx *ctx, struct kvc_frames *message)
