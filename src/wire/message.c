@@ -37,7 +37,7 @@ bool kvc_reply_always_void(enum kvc_op op)
 void kvc_key_encode(const struct kvc_dialect *dialect, const struct kvc_key *key,
                     struct kvc_buffer *out)
 {
-    /* A key holds no handle, the only thing whose encoding can fail. */
+    /* A key holds no byte string, the only thing whose encoding can fail. */
     kvc_schema_encode(dialect, &kvc_type_key, key, out, NULL);
 }
 

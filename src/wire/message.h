@@ -58,7 +58,7 @@ struct kvc_reply {
 };
 
 /* Appends the op frame and the payload frames (not the uid) to frames. KVC_EUNSUPPORTED when the
- * dialect lacks the operation or its codec is not written (blend). Values are copied: the frames
+ * dialect lacks the operation or its codec is not written (blend), or data reach 4 GiB. Values are copied: the frames
  * need none of the request's views afterwards. Nothing is checked, so that a check can send what a
  * worker never would. */
 kvc_status kvc_request_encode(const struct kvc_dialect *dialect, const struct kvc_request *request,

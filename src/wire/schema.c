@@ -112,6 +112,15 @@ static void encode_optional_int(const struct kvc_optional_int *value, struct kvc
         kvc_msgpack_write_nil(out);
 }
 
+static kvc_status encode_bin(struct kvc_bytes value, struct kvc_buffer *out, struct kvc_error *err)
+{
+    if (value.size > UINT32_MAX)
+        return kvc_fail(err, KVC_EUNSUPPORTED, "%zu bytes are more than msgpack can count",
+                        value.size);
+    kvc_msgpack_write_bin(out, value);
+    return KVC_OK;
+}
+
 static void encode_packed_map(const struct kvc_bytes *value, struct kvc_buffer *out)
 {
     if (value->size > 0)
@@ -140,8 +149,7 @@ kvc_status kvc_schema_encode(const struct kvc_dialect *dialect, const struct kvc
         kvc_msgpack_write_str(out, *(const struct kvc_str *)value);
         break;
     case KVC_KIND_BIN:
-        kvc_msgpack_write_bin(out, *(const struct kvc_bytes *)value);
-        break;
+        return encode_bin(*(const struct kvc_bytes *)value, out, err);
     case KVC_KIND_PACKED_MAP:
         encode_packed_map(value, out);
         break;

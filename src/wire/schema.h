@@ -84,7 +84,7 @@ struct kvc_decoding {
     bool is_request; /* `check` applies */
 };
 
-/* Appends the value. Fails only where a handle cannot be encoded. */
+/* Appends the value. KVC_EUNSUPPORTED for a byte string of 4 GiB and more. */
 kvc_status kvc_schema_encode(const struct kvc_dialect *dialect, const struct kvc_type *type,
                              const void *value, struct kvc_buffer *out, struct kvc_error *err);
 

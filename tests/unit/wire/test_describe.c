@@ -82,6 +82,11 @@ Test(summarise, requests_and_replies)
     assert_summary("0.5.6", "05 | 08 | 92 | 01", false, 80, "#5 lookup(malformed(92), 1)");
     assert_summary("0.5.6", "05", false, 80, "#5");
     assert_summary("0.5.6", "", false, 80, "#(empty)");
+    const struct kvc_frames none = {0};
+    struct kvc_buffer out = {0};
+    kvc_frames_summarise(&none, sample_dialect("0.5.6"), false, 80, &out);
+    cr_assert_str_eq(kvc_buffer_text(&out), "(no frames)");
+    kvc_buffer_clear(&out);
 }
 
 Test(summarise, cut_to_the_width)

@@ -437,3 +437,40 @@ Test(inline_decode, overlapping_elements_have_a_limit)
         replace(transposed(), "4b00 4b04 4b03 4b02 87", "4b00 8a06000000000001 4b01 4b01 87");
     assert_refused(replace(message, "4b01 4b04 4b0c 87", "4b00 4b00 4b00 87"), "[0]", "overlap");
 }
+
+/* The numpy form, with what it says replaced. */
+static void assert_numpy_refused(const char *from, const char *to, const char *what)
+{
+    /* float16 (2, 3), one; for the views bfloat16 (2, 2, 4, 2), two */
+    const bool viewed = memmem(from, strlen(from), "62666c6f61743136", 16) != NULL;
+    assert_refused(replace(sample_bytes(numpy_goldens[viewed].hex), from, to), "[0]", what);
+}
+
+Test(inline_decode, calls_that_are_not_the_right_ones)
+{
+    assert_numpy_refused("6672 6f6d5f6e756d7079", "6672 6f6d5f6e756d7078", "torch.from_numpy");
+    assert_numpy_refused("72657368617065", "72657368617066", "no numpy.reshape");
+    assert_numpy_refused("66726f6d627566666572", "66726f6d627566666573", "no numpy.frombuffer");
+    assert_numpy_refused("8c033c6632", "8c033c6639", "a numpy type that is not known");
+    assert_numpy_refused("8c033c6632", "8c033c6634", "its bytes do not fill its shape");
+    assert_numpy_refused("4b024b03 86", "4b024b02 86", "its bytes do not fill its shape");
+    assert_numpy_refused("4b024b03 86", "4b024e94 86", "the shape is no tuple of ints");
+    assert_numpy_refused("8c0862666c6f61743136", "8c0862666c6f61743139",
+                         "a view as a dtype that is not known");
+    assert_numpy_refused("8c0862666c6f61743136", "8c07666c6f61743332",
+                         "a view as a dtype of another size");
+}
+
+Test(inline_decode, torch_calls_that_are_not_the_right_ones)
+{
+    assert_change_refused("5f6c6f61645f66726f6d5f6279746573", "5f6c6f61645f66726f6d5f6279746572",
+                          "no storage");
+    assert_change_refused("5f72656275696c645f74656e736f725f7632",
+                          "5f72656275696c645f74656e736f725f7633", "wrong number of arguments");
+    assert_change_refused("4b04 4b0c 87", "4b04 86", "shape and strides have different lengths");
+    /* inside the file, whose length is counted: as many bytes */
+    assert_change_refused("4e 74 7104 51", "74 94 7104 51", "no description of a storage");
+    assert_change_refused("58 03000000 637075", "42 03000000 637075",
+                          "the description of the storage");
+    assert_change_refused("5d 7100 58", "5d 7100 42", "the list of keys");
+}

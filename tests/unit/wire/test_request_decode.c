@@ -200,8 +200,14 @@ Test(decode_request, the_other_scalars_are_strict)
     assert_refused("0.5.1", "07 | 13 | cb4008000000000000", "payload 0 (ping_instance)");
     assert_refused("0.5.1", "07 | 0a | c40172", "payload 0 (request_id)");
     assert_refused("0.5.1", "07 | 07 | a172 | a135", "payload 1 (timeout_seconds)");
+    assert_refused("0.5.1", "07 | 03 | " OLDER_KEY " | 00 | 9190 | a178",
+                   "payload 3 (event_handle)");
     cr_assert_eq(decode("0.5.1", "07 | 07 | a172 | 05", &request, &err), KVC_OK);
     cr_assert_float_eq(request.timeout_seconds, 5.0, 0);
+    cr_assert_eq(decode("0.5.1", "07 | 07 | a172 | ff", &request, &err), KVC_OK);
+    cr_assert_float_eq(request.timeout_seconds, -1.0, 0);
+    cr_assert_eq(decode("0.5.1", "07 | 07 | a172 | ca3f000000", &request, &err), KVC_OK);
+    cr_assert_float_eq(request.timeout_seconds, 0.5, 0);
 }
 
 Test(decode_request, a_key)
@@ -269,6 +275,10 @@ Test(decode_request, what_is_wrong_in_a_key)
     assert_refused("0.5.1", "07 | 05 | 95 01 02 03 04 05 | 01", "payload 0 (key)");
     assert_refused("0.5.1", "07 | 05 | 81 01 02 | 01", "payload 0 (key)");
     assert_refused("0.5.1", "07 | 05 | " OLDER_KEY "c0 | 01", "payload 0 (key) at byte 87");
+    assert_refused("0.5.6",
+                   "07 | 08 | 8a" KEY_EIGHT_FIELDS "af726571756573745f636f6e66696773 810102"
+                   "ae6e756d5f6b765f7265616465727300 | 01",
+                   "payload 0 (key).request_configs");
     assert_refused("0.5.6",
                    "07 | 08 | 8a" KEY_EIGHT_FIELDS "af726571756573745f636f6e6669677301"
                    "ae6e756d5f6b765f7265616465727300 | 01",
@@ -352,6 +362,19 @@ Test(decode_request, layout_hints)
                    "payload 5 (layout_hints).head_dim");
 }
 
+/* protocol.md 3.5: "k_v" from the start, "unified" with 0.5.6 */
+Test(decode_request, list_layouts)
+{
+#define LIST_LAYOUT(value) REGISTER("a4766c6c6d", "81 ae6b765f6c6973745f6c61796f7574 " value, "90")
+    struct kvc_error err;
+    struct kvc_request request;
+    cr_assert_eq(decode("0.5.5", LIST_LAYOUT("a36b5f76"), &request, &err), KVC_OK);
+    cr_assert(kvc_str_is(request.layout_hints.kv_list_layout, "k_v"));
+    cr_assert_eq(decode("0.5.6", LIST_LAYOUT("a7756e6966696564"), &request, &err), KVC_OK);
+    assert_refused("0.5.5", LIST_LAYOUT("a7756e6966696564"),
+                   "payload 5 (layout_hints).kv_list_layout");
+}
+
 Test(decode_request, groups_have_defaults)
 {
     struct kvc_error err;
@@ -394,6 +417,7 @@ Test(decode_request, the_layout_of_group_0_is_taken)
                  KVC_OK, "%s: %s", err.where, err.what);
     cr_assert_eq(request.object_layout.shapes.count, 1);
     assert_refused("0.5.6", "07 | 1d | 90 | 80", "payload 1 (object_layout)");
+    assert_refused("0.5.6", "07 | 1d | 90 | 90", "payload 1 (object_layout)");
     assert_refused("0.5.6", "07 | 1d | 90 | 81 a130" LAYOUT, "payload 1 (object_layout)");
     assert_refused("0.5.6", "07 | 1d | 90 | 81 00 81 a6736861706573 90",
                    "payload 1 (object_layout)[0].dtypes");

@@ -158,3 +158,38 @@ Test(requests, what_a_dialect_lacks_is_not_written)
                      "query_prefetch_lookup_hits cannot be written or read in dialect 0.5.6");
     cr_assert_eq(frames.count, 0);
 }
+
+Test(requests, data_that_msgpack_cannot_count)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    struct kvc_frames frames = {0};
+    const struct kvc_request request = {.op = KVC_OP_COMMIT_STORE,
+                                        .data = {(const uint8_t *)"", (size_t)1 << 32}};
+    cr_assert_eq(kvc_request_encode(sample_dialect("0.5.6"), &request, &frames, &err),
+                 KVC_EUNSUPPORTED);
+    cr_assert_str_eq(err.where, "payload 2 (data)");
+    cr_assert_str_eq(err.what, "4294967296 bytes are more than msgpack can count");
+    kvc_frames_clear(&frames);
+    struct kvc_reply reply = {.op = KVC_OP_PREPARE_RETRIEVE, .retrieve.data = request.data};
+    cr_assert_eq(kvc_reply_encode(sample_dialect("0.5.6"), &reply, &frames, &err),
+                 KVC_EUNSUPPORTED);
+    cr_assert_str_eq(err.where, "result");
+    reply.op = KVC_OP_CB_UNIFIED_LOOKUP;
+    cr_assert_eq(kvc_reply_encode(sample_dialect("0.5.6"), &reply, &frames, &err),
+                 KVC_EUNSUPPORTED);
+    cr_assert_eq(frames.count, 0);
+}
+
+Test(requests, configs_of_a_key_are_kept_as_they_are)
+{
+    struct kvc_key key = sample_key;
+    struct kvc_buffer out = {0};
+    key.request_configs = sample_bytes("81a16bc3");
+    kvc_key_encode(sample_dialect("0.5.6"), &key, &out);
+    sample_assert_equal(kvc_buffer_view(&out),
+                        sample_bytes("8a" KEY_EIGHT_FIELDS
+                                     "af726571756573745f636f6e66696773 81a16bc3"
+                                     "ae6e756d5f6b765f7265616465727300"),
+                        "key");
+    kvc_buffer_clear(&out);
+}
