@@ -300,3 +300,18 @@ void kvc_text_escape(struct kvc_str text, struct kvc_buffer *out)
         }
     }
 }
+
+struct kvc_shown_text kvc_text_show(struct kvc_str text)
+{
+    enum { SHOWN_BYTES = 64 }; /* each takes four characters at most */
+    struct kvc_shown_text shown;
+    struct kvc_buffer escaped = {0};
+    const bool whole = text.size <= SHOWN_BYTES;
+    size_t size = whole ? text.size : SHOWN_BYTES;
+    while (!whole && size > 0 && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    kvc_text_escape((struct kvc_str){text.data, size}, &escaped);
+    snprintf(shown.text, sizeof(shown.text), "%s%s", kvc_buffer_text(&escaped), whole ? "" : "…");
+    kvc_buffer_clear(&escaped);
+    return shown;
+}

@@ -78,6 +78,11 @@ void kvc_hex_encode(struct kvc_bytes bytes, struct kvc_buffer *out);
 kvc_status kvc_hex_decode(struct kvc_str hex, struct kvc_buffer *out, struct kvc_error *err);
 /* Appends text with control characters, quotes and bytes that are no UTF-8 as \xNN escapes. */
 void kvc_text_escape(struct kvc_str text, struct kvc_buffer *out);
+/* A peer's text for a message to a person: escaped in the same way, cut to 64 characters or so. */
+struct kvc_shown_text {
+    char text[288];
+};
+struct kvc_shown_text kvc_text_show(struct kvc_str text);
 /* Length of the valid UTF-8 sequence at the start of text, or 0. Never looks past size. */
 size_t kvc_utf8_sequence(const char *text, size_t size);
 bool kvc_utf8_is_valid(const char *text, size_t size);

@@ -32,7 +32,10 @@ struct kvc_error {
     char got[256];
 };
 
-#define KVC_ERROR_INIT {.status = KVC_OK}
+#define KVC_ERROR_INIT                                                                             \
+    {                                                                                              \
+        .status = KVC_OK                                                                           \
+    }
 
 /* Fills *err (which may be NULL) and returns status, so that a caller can write
  * `return kvc_fail(err, KVC_EFORMAT, "…")`. Clears where, expected and got. */

@@ -77,8 +77,8 @@ static kvc_status decode_descriptor(const struct kvc_dialect *dialect, struct kv
     msgpack_zone_destroy(&zone);
     KVC_GUARD(status);
     if (!kvc_str_is(descriptor.type, descriptor_kind))
-        return kvc_fail(err, KVC_EFORMAT, "a handle of type " KVC_STR_FMT ", not %s",
-                        KVC_STR_ARG(descriptor.type), descriptor_kind);
+        return kvc_fail(err, KVC_EFORMAT, "a handle of type %s, not %s",
+                        kvc_text_show(descriptor.type).text, descriptor_kind);
     if (descriptor.version != DESCRIPTOR_VERSION)
         return kvc_fail(err, KVC_EFORMAT, "a handle of version %lld, not %d",
                         (long long)descriptor.version, DESCRIPTOR_VERSION);

@@ -139,9 +139,8 @@ static kvc_status check_tensor(const struct kvc_inline_tensor *tensor, size_t po
     size_t size;
     const struct kvc_dtype *dtype = kvc_dtype_find(tensor->dtype);
     if (dtype == NULL)
-        return kvc_fail(err, KVC_EUNSUPPORTED,
-                        "tensor %zu: no way to send the dtype \"" KVC_STR_FMT "\" inline", position,
-                        KVC_STR_ARG(tensor->dtype));
+        return kvc_fail(err, KVC_EUNSUPPORTED, "tensor %zu: no way to send the dtype \"%s\" inline",
+                        position, kvc_text_show(tensor->dtype).text);
     if (!tensor_size(tensor->shape, dtype->size, &size) || size != tensor->data.size)
         return kvc_fail(err, KVC_EMISMATCH, "tensor %zu: %zu bytes do not fill its shape", position,
                         tensor->data.size);

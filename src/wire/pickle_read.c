@@ -19,7 +19,7 @@ struct machine {
     size_t position;
     struct kvc_arena *arena;
     struct nodes stack; /* a NULL is a MARK */
-    struct nodes memo;  /* a NULL was never set */
+    struct nodes memo;
     bool stopped;
     struct kvc_error *err;
 };

@@ -186,7 +186,8 @@ static kvc_status miss_field(const struct kvc_decoding *decoding, const struct k
 static kvc_status unknown_field(const msgpack_object *key, struct kvc_error *err)
 {
     kvc_fail(err, KVC_EFORMAT, "unknown field");
-    kvc_error_set_where(err, "." KVC_STR_FMT, (int)key->via.str.size, key->via.str.ptr);
+    const struct kvc_str name = {key->via.str.ptr, key->via.str.size};
+    kvc_error_set_where(err, ".%s", kvc_text_show(name).text);
     return KVC_EFORMAT;
 }
 

@@ -41,7 +41,7 @@ static kvc_status refuse(struct kvc_error *err, struct kvc_str got, const char *
 {
     kvc_fail(err, KVC_EFORMAT, "the value is not accepted");
     kvc_error_set_expected(err, "%s", expected);
-    kvc_error_set_got(err, "\"" KVC_STR_FMT "\"", KVC_STR_ARG(got));
+    kvc_error_set_got(err, "\"%s\"", kvc_text_show(got).text);
     return KVC_EFORMAT;
 }
 

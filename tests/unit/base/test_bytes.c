@@ -175,3 +175,19 @@ Test(escape, shows_what_a_terminal_would_not)
     cr_assert_str_eq(kvc_buffer_text(&out), "a\\x0a\\x1b\\x7f\\x22\\x5c\\xff\xc3\xa4\\x00z");
     kvc_buffer_clear(&out);
 }
+
+Test(escape, a_peers_text_is_cut_to_fit_a_line)
+{
+    char text[2000];
+    cr_assert_str_eq(kvc_text_show(KVC_STR("a\n\x1b")).text, "a\\x0a\\x1b");
+    cr_assert_str_eq(kvc_text_show((struct kvc_str){0}).text, "");
+    memset(text, '\x1b', sizeof(text));
+    const struct kvc_shown_text controls = kvc_text_show((struct kvc_str){text, sizeof(text)});
+    cr_assert_eq(strlen(controls.text), 64 * 4 + strlen("…"));
+    memset(text, 'x', 63);
+    memcpy(text + 63, "\xc3\xa4", 2);
+    const struct kvc_shown_text cut = kvc_text_show((struct kvc_str){text, 65});
+    cr_assert_eq(strlen(cut.text), 63 + strlen("…"));
+    cr_assert(kvc_utf8_is_valid(cut.text, strlen(cut.text)));
+    cr_assert_eq(strlen(kvc_text_show((struct kvc_str){text, 63}).text), 63);
+}

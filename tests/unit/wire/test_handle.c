@@ -240,6 +240,8 @@ Test(handle, descriptors_are_closed)
     assert_error("0.5.6", "84 a474797065a76370755f73686d" NAME_SIZE METADATA, ".version",
                  "missing field");
     assert_error("0.5.6", "90", "", "wrong type");
+    assert_error("0.5.6", "85 a474797065a21b5b" NAME_SIZE "a776657273696f6e01" METADATA, "",
+                 "a handle of type \\x1b[, not cpu_shm");
 }
 
 Test(handle, pickles_of_other_things)
