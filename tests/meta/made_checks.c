@@ -174,9 +174,22 @@ static void alone(struct kvc_ctx *ctx)
 {
     hold(ctx, LOCK_EX);
 }
-static const char *const alone_variants[] = {"a", "b", NULL};
+static const char *const alone_variants[] = {"a", "b", "c", "d", NULL};
 KVC_CHECK(alone, .id = "order/alone", .clause = "An exclusive check runs alone.",
           .flags = KVC_FLAG_EXCLUSIVE, .variants = alone_variants, .run = alone);
+
+static const struct kvc_target_setup tiny_pool = {.name = "tiny-pool", .pool_bytes = 1 << 20};
+
+/* Becomes ready while the exclusive checks run, and still has to wait for them. */
+static void elsewhere(struct kvc_ctx *ctx)
+{
+    (void)ctx;
+    kvc_sleep_ms(120);
+}
+KVC_CHECK(elsewhere, .id = "order/elsewhere", .clause = "It has a server of its own.",
+          .setup = &tiny_pool, .run = elsewhere);
+KVC_CHECK(late, .id = "order/late", .clause = "It waits for an exclusive check.",
+          .after = "order/elsewhere", .run = crowd);
 
 /* ---- servers ---- */
 
@@ -190,8 +203,6 @@ static void path_works(struct kvc_ctx *ctx)
 }
 KVC_CHECK(path_works, .id = "server/path", .clause = "Each path gets a server on which it works.",
           .paths = KVC_PATHS_ALL, .run = path_works);
-
-static const struct kvc_target_setup tiny_pool = {.name = "tiny-pool", .pool_bytes = 1 << 20};
 
 static void set_up(struct kvc_ctx *ctx)
 {
@@ -241,16 +252,24 @@ KVC_CHECK(bystander, .id = "kill/bystander", .clause = "It needs the server.",
 
 /* ---- for signals ---- */
 
+static void close_segment(void *segment)
+{
+    const char *path = getenv("KVC_MADE_CLEANUP");
+    kvc_segment_close(segment);
+    if (path != NULL)
+        close(open(path, O_WRONLY | O_CREAT, 0600));
+}
+
 static void linger(struct kvc_ctx *ctx)
 {
-    struct kvc_segment segment;
+    struct kvc_segment *segment = kvc_arena_alloc(kvc_ctx_arena(ctx), sizeof(*segment));
     struct kvc_error err = KVC_ERROR_INIT;
     char name[96];
     kvc_segment_name("", name, sizeof(name));
-    kvc_expect_ok(ctx, "segment", kvc_segment_create(name, 4096, &segment, &err), &err);
-    bystander(ctx);
-    kvc_sleep_ms(20000);
-    kvc_segment_close(&segment);
+    kvc_expect_ok(ctx, "segment", kvc_segment_create(name, 4096, segment, &err), &err);
+    kvc_ctx_defer(ctx, close_segment, segment);
+    bystander(ctx);      /* here it can be asked to end, */
+    kvc_sleep_ms(20000); /* and here only be killed */
 }
 static const char *const linger_variants[] = {"a", "b", NULL};
 KVC_CHECK(linger, .id = "slow/linger", .clause = "It takes long and holds a segment.",

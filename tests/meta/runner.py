@@ -107,7 +107,7 @@ class Order(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             run = Run("--select", "order", "-j", "8", env={"KVC_MADE_LOCK": folder + "/lock"})
         self.assertEqual(run.status, 0, run.stderr)
-        self.assertEqual(run.report["summary"]["outcomes"]["pass"], 8)
+        self.assertEqual(run.report["summary"]["outcomes"]["pass"], 12)
 
     def test_side_by_side(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -72,9 +73,15 @@ class Signals(unittest.TestCase):
         name, value = "KVC_SIGNALS_TEST", f"{os.getpid()}-{Signals.counter}"
         self.marker = f"{name}={value}".encode()
         self.before = segments()
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.cleanup = pathlib.Path(self.folder.name) / "cleanup"
         self.run_ = subprocess.Popen([PROGRAM, "run", "--color", "never", *arguments],
                                      stderr=subprocess.PIPE, text=True,
-                                     env={**os.environ, name: value})
+                                     env={**os.environ, name: value,
+                                          "KVC_MADE_CLEANUP": str(self.cleanup)},
+                                     preexec_fn=lambda: signal.signal(signal.SIGHUP,
+                                                                      signal.SIG_DFL))
 
     def start(self, *arguments):
         """A run whose checks hold a segment each; returns once they do."""
@@ -97,6 +104,7 @@ class Signals(unittest.TestCase):
         self.assertEqual(code, status)
         self.assertIn("interrupted", stderr)
         self.assertIn("2 not run", stderr)
+        self.assertTrue(self.cleanup.exists(), "the checks' cleanups did not run")
         self.expect_nothing_left()
 
     def test_sigint(self):
@@ -124,6 +132,7 @@ class Signals(unittest.TestCase):
 
     def test_sigkill_of_the_runner(self):
         self.start()
+        time.sleep(0.5)  # until the checks sleep: they would not notice that the server is gone
         self.run_.kill()
         self.finish()
         self.assertTrue(until(lambda: not processes(self.marker)), processes(self.marker))

@@ -167,10 +167,15 @@ Test(supervisor, gives_the_command_s_status)
 
 Test(supervisor, ends_the_command_when_told_to)
 {
-    struct supervised it = supervise("echo here; sleep 60");
+    struct supervised it = supervise("trap 'echo bye; exit' TERM; echo here; sleep 60 & wait");
+    char text[32] = "";
     await_log(&it);
     close(it.stop_fd);
+    FILE *log = fopen(it.log, "r");
     cr_assert_eq(await(&it), 0);
+    text[fread(text, 1, sizeof(text) - 1, log)] = '\0';
+    fclose(log);
+    cr_assert_str_eq(text, "here\nbye\n", "it is asked before it is killed");
 }
 
 Test(supervisor, ends_what_ignores_sigterm_and_removes_its_segments)
