@@ -77,6 +77,20 @@ static void print_field(struct console *console, const char *name, const char *t
     kvc_buffer_clear(&clean);
 }
 
+/* "a; b; c", a line each. */
+static void print_list(struct console *console, const char *name, const char *text)
+{
+    const char *next;
+    for (; *text != '\0'; text = next, name = "") {
+        const char *end = strstr(text, "; ");
+        const size_t size = end != NULL ? (size_t)(end - text) : strlen(text);
+        next = text + size + (end != NULL ? strlen("; ") : 0);
+        char *item = kvc_format("%.*s", (int)size, text);
+        print_field(console, name, item);
+        free(item);
+    }
+}
+
 static void print_head(struct console *console, const struct kvc_result *result)
 {
     put(console, styles[result->outcome].color, styles[result->outcome].tag);
@@ -138,8 +152,8 @@ static kvc_status console_begin(struct kvc_report *report, const struct kvc_run_
         return KVC_OK;
     struct kvc_buffer head = {0};
     kvc_buffer_printf(&head, "kvconform %s: %zu check%s of %s, dialect %s", info->suite_version,
-                      total, total == 1 ? "" : "s", info->stand_in ? "the bundled mock server" : info->rpc_url,
-                      info->dialect);
+                      total, total == 1 ? "" : "s",
+                      info->stand_in ? "the bundled mock server" : info->rpc_url, info->dialect);
     if (info->server_version[0] != '\0')
         kvc_buffer_printf(&head, ", version %s", info->server_version);
     for (size_t i = 0; info->defects != NULL && info->defects[i] != NULL; i++)
@@ -149,7 +163,7 @@ static kvc_status console_begin(struct kvc_report *report, const struct kvc_run_
     kvc_report_clean_line(kvc_buffer_text(&head), &clean);
     fprintf(stream, "%s\n", kvc_buffer_text(&clean));
     print_field(console, "dialect:", info->how);
-    print_field(console, "paths:", info->paths);
+    print_list(console, "paths:", info->paths);
     fputc('\n', stream);
     kvc_buffer_clear(&head);
     kvc_buffer_clear(&clean);

@@ -70,6 +70,13 @@ static void say_error(struct probe *probe, enum kvc_path path, const struct kvc_
     say(probe, path, line);
 }
 
+/* Silence is how a server says that it does not have an operation. Whatever else goes wrong is a fault
+ * for the checks to find: they are run. */
+static bool is_absent(const struct kvc_error *err)
+{
+    return err->status == KVC_ETIMEOUT;
+}
+
 static bool checksums_answer(const struct probe *probe, int64_t instance_id)
 {
     if (!probe->record->http_answers)
@@ -93,6 +100,8 @@ static void probe_lmcache_driven(struct probe *probe)
     struct kvc_error err = KVC_ERROR_INIT;
     if (kvc_worker_open(&probe->rpc, &options, &worker, &err) != KVC_OK) {
         say_error(probe, KVC_PATH_LMCACHE_DRIVEN, &err);
+        if (!is_absent(&err))
+            probe->record->facts.paths |= 1u << KVC_PATH_LMCACHE_DRIVEN;
         return;
     }
     probe->record->facts.paths |= 1u << KVC_PATH_LMCACHE_DRIVEN;
@@ -106,12 +115,15 @@ static void probe_engine_driven(struct probe *probe)
     const struct kvc_worker_options options = probe_worker(probe, KVC_MODE_ENGINE_DRIVEN);
     struct kvc_worker *worker = NULL;
     struct kvc_error err = KVC_ERROR_INIT;
+    struct kvc_facts *facts = &probe->record->facts;
     if (kvc_worker_open(&probe->rpc, &options, &worker, &err) != KVC_OK) {
         say_error(probe, KVC_PATH_ENGINE_DRIVEN, &err);
         say_error(probe, KVC_PATH_ENGINE_DRIVEN_INLINE, &err);
+        facts->offers_pool = !is_absent(&err);
+        if (facts->offers_pool)
+            facts->paths |= 1u << KVC_PATH_ENGINE_DRIVEN;
         return;
     }
-    struct kvc_facts *facts = &probe->record->facts;
     const enum kvc_path other = worker->path == KVC_PATH_ENGINE_DRIVEN
                                     ? KVC_PATH_ENGINE_DRIVEN_INLINE
                                     : KVC_PATH_ENGINE_DRIVEN;
@@ -141,7 +153,8 @@ static bool p2p_answers(const struct probe *probe)
                                         .object_keys = {&key, 1},
                                         .object_layout = {{&shape, 1}, {&dtype, 1}}};
     int64_t task = 0;
-    return kvc_rpc_call_count(&probe->rpc, &request, &task, NULL) == KVC_OK;
+    struct kvc_error err = KVC_ERROR_INIT;
+    return kvc_rpc_call_count(&probe->rpc, &request, &task, &err) == KVC_OK || !is_absent(&err);
 }
 
 static bool status_has_counters(const struct kvc_buffer *body)

@@ -83,19 +83,25 @@ static void emit(struct kvc_loop *loop, struct kvc_entry *entry, struct kvc_resu
     kvc_result_clear(result);
 }
 
+/* The last of the suspects is done, and none of them was the one. */
+static void report_unexplained_death(struct kvc_loop *loop, struct kvc_server *server)
+{
+    char *text = kvc_format("the server died while these ran side by side, and not when each ran "
+                            "alone: %s",
+                            kvc_buffer_text(&server->suspect_ids));
+    add_problem(loop, text);
+    free(text);
+}
+
 /* The end of an entry's life: its server may then be stopped. */
 static void leave_server(struct kvc_loop *loop, struct kvc_entry *entry)
 {
     struct kvc_server *server = entry->server;
     if (server == NULL)
         return;
-    if (entry->suspect && --server->suspects == 0 && !server->suspects_explained) {
-        char *text = kvc_format("the server died while these ran side by side, and not when each "
-                                "ran alone: %s",
-                                kvc_buffer_text(&server->suspect_ids));
-        add_problem(loop, text);
-        free(text);
-    }
+    if (entry->suspect && --server->suspects == 0 && !server->suspects_explained &&
+        loop->stop_reason == NULL && server->state == KVC_SERVER_UP)
+        report_unexplained_death(loop, server);
     if (--server->left == 0 && server->state == KVC_SERVER_UP) {
         kvc_target_stop(&server->target);
         server->state = KVC_SERVER_DOWN;

@@ -69,19 +69,26 @@ static void give_back_signals(struct signals *signals)
 
 /* ---- what the reports are told first ---- */
 
-static void describe_paths(const struct kvc_facts_record *record, struct kvc_buffer *out)
+static void describe_paths(const struct kvc_server *server, struct kvc_buffer *out)
 {
-    for (int path = 0; path < KVC_PATH_COUNT; path++)
-        kvc_buffer_printf(
-            out, "%s%s: %s (%s)", path > 0 ? "; " : "", kvc_path_name((enum kvc_path)path),
-            (record->facts.paths & 1u << path) != 0 ? "yes" : "no", record->path_reasons[path]);
+    const struct kvc_facts_record *record = &server->facts;
+    for (int path = 0; path < KVC_PATH_COUNT; path++) {
+        const bool works = (record->facts.paths & 1u << path) != 0;
+        /* See kvc_plan_fill. */
+        const bool elsewhere = !works && path == KVC_PATH_ENGINE_DRIVEN_INLINE &&
+                               record->facts.offers_pool && server->target.ops->takes_setups;
+        kvc_buffer_printf(out, "%s%s: %s (%s)", path > 0 ? "; " : "",
+                          kvc_path_name((enum kvc_path)path), works || elsewhere ? "yes" : "no",
+                          elsewhere ? "on a second server, without a pool"
+                                    : record->path_reasons[path]);
+    }
 }
 
 static kvc_status begin_reports(const struct kvc_run_options *options,
                                 const struct kvc_server *server, struct kvc_error *err)
 {
     struct kvc_buffer paths = {0};
-    describe_paths(&server->facts, &paths);
+    describe_paths(server, &paths);
     char started[32];
     const time_t now = time(NULL);
     strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
