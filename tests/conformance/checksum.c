@@ -148,7 +148,7 @@ static void same_after_retrieve(struct kvc_ctx *ctx)
 KVC_CHECK(
     same_after_retrieve, .id = "checksum/same-after-retrieve",
     .clause = "Chunks that were retrieved have the checksums of the blocks they were stored from.",
-    .source = "protocol 4.17, 8.2, seeds 000",
+    .source = "protocol 4.17, 8.2, lmcache bench server",
     .exchange = "STORE, POST /cache/checksums, LOOKUP, RETRIEVE, POST /cache/checksums",
     .level = KVC_LEVEL_MUST, .needs = NEEDS, .run = same_after_retrieve);
 

@@ -57,7 +57,7 @@ KVC_CHECK(
     only_missing, .id = "chunk-indices/only-missing",
     .clause = "PREPARE_STORE gives a slot for each chunk that is not cached and for no other, "
               "and chunk_indices name them in order.",
-    .source = "protocol 3.3, 4.10, seeds 003",
+    .source = "protocol 3.3, 4.10, LMCache test_engine_driven_transfer",
     .exchange = "PREPARE_STORE, COMMIT_STORE of some chunks; PREPARE_STORE of all",
     .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .variants = subset_names, .run = only_missing);
 

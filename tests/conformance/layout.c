@@ -19,8 +19,9 @@ static void round_trip(struct kvc_ctx *ctx)
 
 KVC_CHECK(round_trip, .id = "layout/round-trip",
           .clause = "Chunks of every layout and dtype come back byte for byte.",
-          .source = "protocol 6.1, 6.2, seeds 003", .exchange = "store, LOOKUP, retrieve",
-          .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .layouts = ALL_LAYOUTS,
+          .source = "protocol 6.1, 6.2, LMCache test_engine_driven_transfer",
+          .exchange = "store, LOOKUP, retrieve", .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL,
+          .layouts = ALL_LAYOUTS,
           .dtypes = (const char *const[]){"float16", "bfloat16", "float32", "uint8", NULL},
           .run = round_trip);
 

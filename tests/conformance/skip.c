@@ -77,8 +77,9 @@ static void rounded_down(struct kvc_ctx *ctx)
 KVC_CHECK(rounded_down, .id = "skip/rounded-down",
           .clause = "RETRIEVE leaves the first skip_first_n_tokens tokens, rounded down to whole "
                     "blocks, untouched and writes the rest of the window.",
-          .source = "protocol 4.14, B63, seeds 003", .exchange = "store 3 chunks, LOOKUP, RETRIEVE",
-          .level = KVC_LEVEL_MUST, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
+          .source = "protocol 4.14, B63, LMCache test_engine_driven_transfer",
+          .exchange = "store 3 chunks, LOOKUP, RETRIEVE", .level = KVC_LEVEL_MUST,
+          .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
           .variants = (const char *const[]){"zero", "below-one-block", "one-block",
                                             "no-whole-blocks", "below-one-chunk", "one-chunk",
                                             "past-one-chunk", "all-but-one-token", NULL},
@@ -87,8 +88,9 @@ KVC_CHECK(rounded_down, .id = "skip/rounded-down",
 KVC_CHECK(worker_skips, .id = "skip/worker-skips",
           .clause = "A worker that copies for itself and skips tokens gets the right bytes for the "
                     "rest.",
-          .source = "seeds 003", .exchange = "store 3 chunks, LOOKUP, PREPARE_RETRIEVE",
-          .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ENGINE_DRIVEN,
+          .source = "LMCache test_engine_driven_transfer",
+          .exchange = "store 3 chunks, LOOKUP, PREPARE_RETRIEVE", .level = KVC_LEVEL_MUST,
+          .paths = KVC_PATHS_ENGINE_DRIVEN,
           .variants = (const char *const[]){"one-block", "no-whole-blocks", "past-one-chunk", NULL},
           .run = rounded_down);
 
