@@ -52,12 +52,14 @@ static void expect_shape(struct kvc_ctx *ctx, const struct kvc_slot *slot,
 
 static void shape_as_registered(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker = kvc_default_worker(ctx);
+    struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    struct kvc_group *group = &options.geometry.groups[0];
+    group->num_layers = 3; /* no two dimensions alike */
+    struct kvc_worker *worker = kvc_open_worker(ctx, &options);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
-    const struct kvc_group *group = &worker->options.geometry.groups[0];
     const struct kvc_transfer_context *context = kvc_prepare_slots(ctx, worker, &key, 2);
     for (size_t i = 0; i < context->slots.count; i++)
-        expect_shape(ctx, &context->slots.items[i], group, worker->options.chunk_size);
+        expect_shape(ctx, &context->slots.items[i], group, options.chunk_size);
 }
 
 KVC_CHECK(shape_as_registered, .id = "slots/shape",
