@@ -22,7 +22,7 @@ static const enum kvc_op fetch_ops[] = {KVC_OP_QUERY_PREFETCH_STATUS, KVC_OP_WAI
 static struct kvc_request fetch_of(struct kvc_ctx *ctx, struct kvc_str request_id)
 {
     return (struct kvc_request){
-        .op = fetch_ops[kvc_variant_index(ctx)], .request_id = request_id, .timeout_seconds = 2};
+        .op = fetch_ops[kvc_variant_index(ctx)], .request_id = request_id, .timeout_seconds = 0.05};
 }
 
 static int64_t fetch(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, struct kvc_str request_id)
