@@ -296,18 +296,20 @@ static kvc_status take_option(const struct kvc_command_line *line, const struct 
         *help = true;
         return KVC_OK;
     }
+    /* For what is wrong getopt tells which option in optopt: 0 if there is no such long option. */
     void *place = NULL;
-    const struct kvc_option *option = find_option(line, value == ':' ? optopt : value, &place);
-    if (value == ':' && option != NULL) {
-        kvc_fail(err, KVC_EUSAGE, "needs a value: %s", option->argument);
-    } else if (value == '?' || option == NULL) {
+    const bool is_wrong = value == '?' || value == ':';
+    const struct kvc_option *option = find_option(line, is_wrong ? optopt : value, &place);
+    if (option == NULL) {
         const char letter[] = {'-', (char)optopt, '\0'};
-        /* For a long option getopt leaves optopt 0, or the value of an unwanted "=text". */
-        const bool is_letter = optopt > 0 && optopt < FIRST_VALUE;
-        return unknown_option(tables, is_letter ? letter : argv[optind - 1], err);
-    } else if (set_value(option, optarg, place, err) == KVC_OK) {
-        return KVC_OK;
+        return unknown_option(tables, optopt != 0 ? letter : argv[optind - 1], err);
     }
+    if (value == ':')
+        kvc_fail(err, KVC_EUSAGE, "needs a value: %s", option->argument);
+    else if (value == '?')
+        kvc_fail(err, KVC_EUSAGE, "takes no value");
+    else if (set_value(option, optarg, place, err) == KVC_OK)
+        return KVC_OK;
     kvc_error_set_where(err, "--%s", option->name);
     return KVC_EUSAGE;
 }

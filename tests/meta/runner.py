@@ -308,6 +308,14 @@ class Usage(unittest.TestCase):
                 (["explain", "made/pas"], ["made/pass"]),
                 (["decode", "/no/such"], ["/no/such"]),
                 (["mock", "--defect", "nonesuch"], ["nonesuch"]),
+                (["mock", "--pool-size", "4X"], ["--pool-size", "64M"]),
+                (["mock", "--pool-size", "99999999T"], ["--pool-size"]),
+                (["run", "-x"], ["-x"]),
+                (["run", "-j"], ["--jobs", "value"]),
+                (["run", "--quiet=yes"], ["--quiet", "takes no value"]),
+                (["run", "--se", "x"], ["--se", "select", "seed"]),
+                (["list", "--select", "made/pas"], ["made/pass"]),
+                (["decode", PROGRAM], [PROGRAM]),
                 (["identify"], ["--rpc-url"])):
             with self.subTest(arguments):
                 self.refused(*arguments, words=words)
@@ -419,12 +427,39 @@ class Usage(unittest.TestCase):
                                        "always").stderr)
         self.assertNotIn("\x1b", call("run", "--select", "made/pass").stderr)
 
+    def test_help(self):
+        version = call("--version")
+        self.assertRegex(version.stdout, r"^kvconform \d+\.\d+\.\d+\n$")
+        commands = ("run", "list", "explain", "mock", "bench", "identify", "decode")
+        for command in commands:
+            self.assertIn(f"  {command} ", call("--help").stdout)
+        for command in (*commands[:4], *commands[5:]):
+            done = call(command, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertTrue(done.stdout.startswith(f"usage: kvconform {command}"))
+            self.assertLessEqual(max(map(len, done.stdout.splitlines())), 96)
+        done = call("run", "-h")
+        for word in ("--select PATTERN", "-j, --jobs N", "--rpc-url URL", "--expect FILE"):
+            self.assertIn(word, done.stdout)
+        self.assertEqual(call().returncode, 2)
+
+    def test_every_defect_has_a_line(self):
+        lines = call("mock", "--list-defects").stdout.splitlines()
+        self.assertGreaterEqual(len(lines), 25)
+        self.assertIn("unknown-op-kills", [line.split()[0] for line in lines])
+
     def test_identify(self):
         done = call("identify", "--format", "json", "--launch",
                     f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} --no-http "
                     "--pool-size 4M --dialect 0.5.4")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["dialect"], "0.5.3")
+
+    def test_identify_in_words(self):
+        done = call("identify", "--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} "
+                                            "--http 127.0.0.1:{http_port} --pool-size 4M")
+        self.assertRegex(done.stdout, r"dialect: +0\.5\.6 \(spoken by 0\.5\.6\)\n"
+                                      r"version: +0\.5\.6\nchunk size: 256 tokens\n")
 
 
 if __name__ == "__main__":
