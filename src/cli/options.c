@@ -302,7 +302,8 @@ static kvc_status take_option(const struct kvc_command_line *line, const struct 
     const struct kvc_option *option = find_option(line, is_wrong ? optopt : value, &place);
     if (option == NULL) {
         const char letter[] = {'-', (char)optopt, '\0'};
-        return unknown_option(tables, optopt != 0 ? letter : argv[optind - 1], err);
+        return unknown_option(tables, optopt > 0 && optopt < VALUE_HELP ? letter : argv[optind - 1],
+                              err);
     }
     if (value == ':')
         kvc_fail(err, KVC_EUSAGE, "needs a value: %s", option->argument);
