@@ -26,10 +26,13 @@ static size_t edit_distance(const char *a, const char *b)
     return distance;
 }
 
-/* Smaller is nearer. A name that holds the other counts as one edit away. */
+/* Smaller is nearer. A name that holds the other counts as one edit away, unless it is so short that
+ * many hold it. */
 static size_t distance_or_far(const char *name, const char *candidate)
 {
-    if (name[0] != '\0' && (strstr(candidate, name) != NULL || strstr(name, candidate) != NULL))
+    enum { SHORTEST_PART = 3 };
+    if (strlen(name) >= SHORTEST_PART &&
+        (strstr(candidate, name) != NULL || strstr(name, candidate) != NULL))
         return 1;
     const size_t distance = edit_distance(name, candidate);
     const size_t longer = strlen(name) > strlen(candidate) ? strlen(name) : strlen(candidate);
