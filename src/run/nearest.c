@@ -26,13 +26,21 @@ static size_t edit_distance(const char *a, const char *b)
     return distance;
 }
 
-/* Smaller is nearer. A name that holds the other counts as one edit away, unless it is so short that
- * many hold it. */
+/* One is a part of the other, and not so short that it is a part of many. */
+static bool is_part(const char *name, const char *candidate)
+{
+    enum { SHORTEST_START = 2, SHORTEST_PART = 3 };
+    const size_t size = strlen(name);
+    if (size >= SHORTEST_START && strncmp(candidate, name, size) == 0)
+        return true;
+    return size >= SHORTEST_PART &&
+           (strstr(candidate, name) != NULL || strstr(name, candidate) != NULL);
+}
+
+/* Smaller is nearer. A name that is part of the other counts as one edit away. */
 static size_t distance_or_far(const char *name, const char *candidate)
 {
-    enum { SHORTEST_PART = 3 };
-    if (strlen(name) >= SHORTEST_PART &&
-        (strstr(candidate, name) != NULL || strstr(name, candidate) != NULL))
+    if (is_part(name, candidate))
         return 1;
     const size_t distance = edit_distance(name, candidate);
     const size_t longer = strlen(name) > strlen(candidate) ? strlen(name) : strlen(candidate);
