@@ -116,11 +116,9 @@ static kvc_status store(struct kvc_worker *worker, const struct kvc_key *key,
         .op = KVC_OP_PREPARE_STORE, .key = *key, .instance_id = worker->options.instance_id};
     struct kvc_reply reply;
     kvc_status status = kvc_worker_call(worker, &prepare, &reply, err);
-    if (status == KVC_OK) {
-        status = kvc_slots_check_context(&reply.context, &window, worker->pool_size, true, err);
-        if (status != KVC_OK)
-            kvc_error_prepend_where(err, "prepare_store: context.");
-    }
+    if (status == KVC_OK)
+        status =
+            kvc_slots_check_context(prepare.op, &reply.context, &window, worker->pool_size, err);
     if (status == KVC_OK)
         status = fill_slots(worker, key, &window, &reply.context, result, err);
     kvc_reply_clear(&reply);
@@ -150,15 +148,13 @@ static kvc_status retrieve(struct kvc_worker *worker, const struct kvc_key *key,
         .op = KVC_OP_PREPARE_RETRIEVE, .key = *key, .instance_id = worker->options.instance_id};
     struct kvc_reply reply;
     kvc_status status = kvc_worker_call(worker, &prepare, &reply, err);
-    if (status == KVC_OK && reply.retrieve.success) {
-        const struct kvc_transfer_context *context = &reply.retrieve.context;
-        status = kvc_slots_check_context(context, &window, worker->pool_size, false, err);
-        if (status == KVC_OK)
-            status = empty_slots(worker, key, &window, context->slots, skip_first_n_tokens, success,
-                                 err);
-        else
-            kvc_error_prepend_where(err, "prepare_retrieve: context.");
-    }
+    const bool hit = status == KVC_OK && reply.retrieve.success;
+    if (hit)
+        status = kvc_slots_check_context(prepare.op, &reply.retrieve.context, &window,
+                                         worker->pool_size, err);
+    if (hit && status == KVC_OK)
+        status = empty_slots(worker, key, &window, reply.retrieve.context.slots,
+                             skip_first_n_tokens, success, err);
     kvc_reply_clear(&reply);
     kvc_window_close(&window);
     return status;

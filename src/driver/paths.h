@@ -64,11 +64,11 @@ kvc_status kvc_window_mismatch(const struct kvc_window *window, struct kvc_ints 
 
 /* ---- what a server says about its slots (slots.c) ---- */
 
-/* The context of PREPARE_STORE or PREPARE_RETRIEVE, before a byte is touched: the slots by
- * kvc_slots_check, each of the chunk's shape and dtype; with_indices: chunk_indices ascending, in
- * range, one a slot; without: one slot for each chunk of the window. */
-kvc_status kvc_slots_check_context(const struct kvc_transfer_context *context,
+/* What a PREPARE_STORE or PREPARE_RETRIEVE answered, before a byte is touched: the slots by
+ * kvc_slots_check, each of the chunk's shape and dtype. For a store, chunk_indices must ascend, be in
+ * range, and be as many as the slots; for a retrieve there must be one slot for each chunk. */
+kvc_status kvc_slots_check_context(enum kvc_op op, const struct kvc_transfer_context *context,
                                    const struct kvc_window *window, int64_t pool_size,
-                                   bool with_indices, struct kvc_error *err);
+                                   struct kvc_error *err);
 
 #endif

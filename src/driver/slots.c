@@ -30,7 +30,7 @@ static kvc_status check_place(const struct kvc_slot *slot, size_t index, int64_t
         kvc_error_set_got(err, "%lld", (long long)slot->length);
         return KVC_EFORMAT;
     }
-    if (slot->offset < 0 || slot->length > pool_size || slot->offset > pool_size - slot->length) {
+    if (slot->offset < 0 || slot->offset > pool_size - slot->length) {
         slot_error(err, index, "offset", "the slot is not inside the pool");
         kvc_error_set_expected(err, "%lld bytes within [0, %lld)", (long long)slot->length,
                                (long long)pool_size);
@@ -129,25 +129,44 @@ static kvc_status check_slot_count(size_t slot_count, int64_t chunks, struct kvc
     return kvc_error_set_got(err, "%zu", slot_count), KVC_EFORMAT;
 }
 
-kvc_status kvc_slots_check_context(const struct kvc_transfer_context *context,
-                                   const struct kvc_window *window, int64_t pool_size,
-                                   bool with_indices, struct kvc_error *err)
+static kvc_status check_shapes(struct kvc_slots slots, const struct kvc_window *window,
+                               struct kvc_error *err)
 {
-    if (!context->has_slots)
-        return kvc_fail(err, KVC_EFORMAT, "the server offered a pool, but names no slots");
-    if (with_indices && !context->has_chunk_indices)
-        return kvc_fail(err, KVC_EFORMAT, "the reply has slots, but no chunk_indices");
-    if (with_indices)
-        KVC_GUARD(check_indices(context->chunk_indices, context->slots.count, window->chunks, err));
-    else
-        KVC_GUARD(check_slot_count(context->slots.count, window->chunks, err));
-    KVC_GUARD(kvc_slots_check(context->slots, pool_size, window->chunk_bytes, err));
-    for (size_t i = 0; i < context->slots.count; i++) {
-        const struct kvc_slot *slot = &context->slots.items[i];
+    for (size_t i = 0; i < slots.count; i++) {
+        const struct kvc_slot *slot = &slots.items[i];
         if (kvc_window_matches(window, slot->shape, slot->dtype))
             continue;
         kvc_window_mismatch(window, slot->shape, slot->dtype, err);
         return kvc_error_set_where(err, "slots[%zu]", i), KVC_EFORMAT;
     }
     return KVC_OK;
+}
+
+static kvc_status check_context(enum kvc_op op, const struct kvc_transfer_context *context,
+                                const struct kvc_window *window, int64_t pool_size,
+                                struct kvc_error *err)
+{
+    const size_t count = context->slots.count;
+    if (!context->has_slots)
+        return kvc_fail(err, KVC_EFORMAT, "the server offered a pool, but names no slots");
+    if (op == KVC_OP_PREPARE_RETRIEVE) {
+        KVC_GUARD(check_slot_count(count, window->chunks, err));
+    } else {
+        if (!context->has_chunk_indices)
+            return kvc_fail(err, KVC_EFORMAT, "the reply has slots, but no chunk_indices");
+        KVC_GUARD(check_indices(context->chunk_indices, count, window->chunks, err));
+    }
+    KVC_GUARD(kvc_slots_check(context->slots, pool_size, window->chunk_bytes, err));
+    return check_shapes(context->slots, window, err);
+}
+
+kvc_status kvc_slots_check_context(enum kvc_op op, const struct kvc_transfer_context *context,
+                                   const struct kvc_window *window, int64_t pool_size,
+                                   struct kvc_error *err)
+{
+    const kvc_status status = check_context(op, context, window, pool_size, err);
+    if (status != KVC_OK && err != NULL)
+        kvc_error_prepend_where(err, "%s: context%s", kvc_op_name(op),
+                                err->where[0] == '\0' ? "" : ".");
+    return status;
 }

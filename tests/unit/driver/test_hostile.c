@@ -54,8 +54,8 @@ static void close_stage(struct stage *stage)
 }
 
 /* A store is refused at `where`, before the pool is touched and without a commit. */
-static void expect_store_refused(struct stage *stage, struct kvc_transfer_context context,
-                                 const char *where)
+static struct kvc_error expect_store_refused(struct stage *stage,
+                                             struct kvc_transfer_context context, const char *where)
 {
     stage->fake.store_context = context;
     struct kvc_error err = KVC_ERROR_INIT;
@@ -67,6 +67,7 @@ static void expect_store_refused(struct stage *stage, struct kvc_transfer_contex
     for (size_t i = 0; i < stage->pool.size; i++)
         cr_assert_eq(stage->pool.data[i], 0x77);
     cr_assert_eq(stage->fake.asked[KVC_OP_COMMIT_STORE], 0);
+    return err;
 }
 
 static struct kvc_transfer_context context_of(const struct kvc_slot *slots, size_t count,
@@ -146,11 +147,14 @@ Test(hostile, a_pool_was_offered_but_slots_or_indices_are_missing)
 {
     struct stage stage;
     open_stage(&stage, true);
+    struct kvc_error err =
+        expect_store_refused(&stage, (struct kvc_transfer_context){0}, "prepare_store: context");
+    cr_assert_not_null(strstr(err.what, "names no slots"), "%s", err.what);
     const struct kvc_slot slots[] = {slot_at(0), slot_at(SMALL_CHUNK_BYTES)};
-    expect_store_refused(&stage, (struct kvc_transfer_context){0}, "prepare_store: context.");
-    expect_store_refused(&stage,
-                         (struct kvc_transfer_context){.has_slots = true, .slots = {slots, 2}},
-                         "prepare_store: context.");
+    err = expect_store_refused(
+        &stage, (struct kvc_transfer_context){.has_slots = true, .slots = {slots, 2}},
+        "prepare_store: context");
+    cr_assert_not_null(strstr(err.what, "no chunk_indices"), "%s", err.what);
     close_stage(&stage);
 }
 
@@ -180,10 +184,10 @@ Test(hostile, a_retrieve_with_wrong_slots)
         .success = true, .context = {.has_slots = true, .slots = {outside, 2}}};
     expect_retrieve_refused(&stage, reply, KVC_EFORMAT,
                             "prepare_retrieve: context.slots[0].offset");
-    reply.context.slots.count = 1;
+    reply.context.slots = (struct kvc_slots){outside + 1, 1};
     expect_retrieve_refused(&stage, reply, KVC_EFORMAT, "prepare_retrieve: context.slots");
     reply.context = (struct kvc_transfer_context){0};
-    expect_retrieve_refused(&stage, reply, KVC_EFORMAT, "prepare_retrieve: context.");
+    expect_retrieve_refused(&stage, reply, KVC_EFORMAT, "prepare_retrieve: context");
     close_stage(&stage);
 }
 
@@ -191,9 +195,9 @@ Test(hostile, inline_replies_that_do_not_fit)
 {
     struct stage stage;
     open_stage(&stage, false);
-    static uint8_t bytes[2][SMALL_CHUNK_BYTES];
-    struct kvc_inline_tensor tensors[2];
-    for (size_t i = 0; i < 2; i++)
+    static uint8_t bytes[3][SMALL_CHUNK_BYTES];
+    struct kvc_inline_tensor tensors[3];
+    for (size_t i = 0; i < 3; i++)
         tensors[i] = (struct kvc_inline_tensor){.dtype = KVC_STR("float16"),
                                                 .shape = {chunk_shape, 4},
                                                 .data = {bytes[i], SMALL_CHUNK_BYTES}};
@@ -201,6 +205,11 @@ Test(hostile, inline_replies_that_do_not_fit)
 
     cr_assert_eq(kvc_inline_encode_torch(tensors, 1, &data, NULL), KVC_OK);
     struct kvc_prepare_retrieve_result reply = {.success = true, .data = kvc_buffer_view(&data)};
+    expect_retrieve_refused(&stage, reply, KVC_EFORMAT, "prepare_retrieve: data");
+
+    data.size = 0;
+    cr_assert_eq(kvc_inline_encode_torch(tensors, 3, &data, NULL), KVC_OK);
+    reply.data = kvc_buffer_view(&data);
     expect_retrieve_refused(&stage, reply, KVC_EFORMAT, "prepare_retrieve: data");
 
     data.size = 0;

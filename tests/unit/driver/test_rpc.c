@@ -6,11 +6,11 @@
 
 static struct kvc_key some_key(void)
 {
-    static const int64_t tokens[] = {1, 2, 3};
+    static const int64_t tokens[] = {1, 2, 3, 4, 5, 6, 7, 8};
     return (struct kvc_key){.model_name = KVC_STR("m"),
                             .world_size = 1,
-                            .token_ids = {tokens, 3},
-                            .end = 3,
+                            .token_ids = {tokens, 8},
+                            .end = 8,
                             .request_id = KVC_STR("r"),
                             .num_kv_readers = 1};
 }
@@ -56,13 +56,15 @@ Test(rpc, a_lookup_asks_until_there_is_a_number)
     struct fake_server fake;
     fake_start(&fake, "0.5.6");
     fake.loading = 3;
-    fake.found[0] = 7;
+    fake.found[0] = 2;
     fake.found_count = 1;
     struct kvc_rpc rpc = fake_rpc(&fake);
     const struct kvc_key key = some_key();
     int64_t chunks = -1;
-    cr_assert_eq(kvc_rpc_lookup(&rpc, &key, 4, &chunks, NULL), KVC_OK);
-    cr_assert_eq(chunks, 7);
+    struct kvc_error err = KVC_ERROR_INIT;
+    cr_assert_eq(kvc_rpc_lookup(&rpc, &key, 4, &chunks, &err), KVC_OK, "%s: %s", err.where,
+                 err.what);
+    cr_assert_eq(chunks, 2);
     cr_assert_eq(fake.asked[KVC_OP_QUERY_PREFETCH_STATUS], 4);
     cr_assert_eq(fake_last(&fake, KVC_OP_LOOKUP).tp_size, 4);
     cr_assert_eq(kvc_rpc_free_locks(&rpc, &key, 4, NULL), KVC_OK);
@@ -196,6 +198,17 @@ Test(rpc, numbers_and_voids_are_told_apart)
     peer_start(&peer, "tcp://127.0.0.1:0", answer_with, (void *)(uintptr_t)surplus);
     rpc.client = client_for(&peer);
     cr_assert_eq(kvc_rpc_end_session(&rpc, KVC_STR("r"), &err), KVC_EFORMAT);
+    kvc_client_close(rpc.client);
+    peer_stop(&peer);
+
+    /* QUERY_PREFETCH_STATUS, 6, may be void ("still loading"), which is no number either */
+    static const char *const loading[] = {"00", "06", NULL};
+    peer_start(&peer, "tcp://127.0.0.1:0", answer_with, (void *)(uintptr_t)loading);
+    rpc.client = client_for(&peer);
+    const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS,
+                                      .request_id = KVC_STR("r")};
+    cr_assert_eq(kvc_rpc_call_count(&rpc, &query, &chunk_size, &err), KVC_EFORMAT);
+    cr_assert_str_eq(err.where, "query_prefetch_status");
     kvc_client_close(rpc.client);
     peer_stop(&peer);
 

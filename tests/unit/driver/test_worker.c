@@ -341,19 +341,25 @@ Test(worker, retrieves_into_the_blocks_behind_the_skipped_ones)
 Test(worker, does_not_commit_a_retrieve_that_missed)
 {
     struct fake_server fake;
-    struct kvc_rpc rpc;
+    struct kvc_segment pool = {0};
     fake_start(&fake, "0.5.6");
-    const struct kvc_worker_options options = small_worker(KVC_MODE_ENGINE_DRIVEN);
-    struct kvc_worker *worker = open_small(&fake, &rpc, &options);
-    const struct kvc_key key = two_chunks(worker);
-    bool success = true;
-    cr_assert_eq(
-        kvc_worker_retrieve(worker, &key, (struct kvc_ints){four_blocks, 4}, 0, &success, NULL),
-        KVC_OK);
-    cr_assert_not(success);
-    cr_assert_eq(fake.asked[KVC_OP_COMMIT_RETRIEVE], 0);
-    kvc_worker_close(worker, NULL);
-    kvc_client_close(rpc.client);
+    for (int with_pool = 0; with_pool < 2; with_pool++) {
+        struct kvc_rpc rpc;
+        if (with_pool)
+            offer_pool(&fake, &pool);
+        const struct kvc_worker_options options = small_worker(KVC_MODE_ENGINE_DRIVEN);
+        struct kvc_worker *worker = open_small(&fake, &rpc, &options);
+        const struct kvc_key key = two_chunks(worker);
+        bool success = true;
+        cr_assert_eq(
+            kvc_worker_retrieve(worker, &key, (struct kvc_ints){four_blocks, 4}, 0, &success, NULL),
+            KVC_OK);
+        cr_assert_not(success);
+        cr_assert_eq(fake.asked[KVC_OP_COMMIT_RETRIEVE], 0);
+        kvc_worker_close(worker, NULL);
+        kvc_client_close(rpc.client);
+    }
+    kvc_segment_close(&pool);
     fake_stop(&fake);
 }
 
@@ -391,30 +397,34 @@ Test(worker, sends_the_chunks_inline)
     fake_stop(&fake);
 }
 
-/* Payloads of all three bin heads: below 256, below 65536, and above. */
+/* Payloads of all three bin heads: below 256 bytes (an empty list), below 65536, and above. */
 Test(worker, inline_payloads_of_every_size_are_well_formed)
 {
-    static const char *const specs[] = {"(1,8,16,1,1):uint8:1", "(1,8,16,1,16):float16:2",
-                                        "(1,8,16,1,512):float32:2"};
+    static const struct {
+        const char *spec;
+        int64_t chunks;
+    } cases[] = {{"(1,8,16,1,1):uint8:1", 0},
+                 {"(1,8,16,1,1):uint8:1", 1},
+                 {"(1,8,16,1,16):float16:2", 2},
+                 {"(1,8,16,1,512):float32:2", 2}};
     struct fake_server fake;
     fake_start(&fake, "0.5.6");
-    for (size_t i = 0; i < KVC_COUNT_OF(specs); i++) {
+    for (size_t i = 0; i < KVC_COUNT_OF(cases); i++) {
         struct kvc_rpc rpc;
         struct kvc_worker_options options = small_worker(KVC_MODE_ENGINE_DRIVEN);
-        cr_assert_eq(kvc_geometry_parse(specs[i], &options.geometry, NULL), KVC_OK);
+        cr_assert_eq(kvc_geometry_parse(cases[i].spec, &options.geometry, NULL), KVC_OK);
         struct kvc_worker *worker = open_small(&fake, &rpc, &options);
-        struct kvc_store_result result;
         struct kvc_key key = two_chunks(worker);
-        key.end = i == 0 ? 0 : key.end; /* an empty list is the only payload below 256 bytes */
-        cr_assert_eq(kvc_worker_store(worker, &key, (struct kvc_ints){four_blocks, i == 0 ? 0 : 4},
-                                      &result, NULL),
-                     KVC_OK);
+        key.end = cases[i].chunks * FAKE_CHUNK;
+        const struct kvc_ints blocks = {four_blocks, 2 * (size_t)cases[i].chunks};
+        struct kvc_store_result result;
+        cr_assert_eq(kvc_worker_store(worker, &key, blocks, &result, NULL), KVC_OK);
         struct kvc_arena arena = {0};
         struct kvc_inline_tensor *tensors;
         size_t count;
         const struct kvc_request commit = fake_last(&fake, KVC_OP_COMMIT_STORE);
         cr_assert_eq(kvc_inline_decode(commit.data, &arena, &tensors, &count, NULL), KVC_OK);
-        cr_assert_eq(count, i == 0 ? 0 : 2);
+        cr_assert_eq(count, (size_t)cases[i].chunks);
         kvc_arena_clear(&arena);
         kvc_worker_close(worker, NULL);
         kvc_client_close(rpc.client);
@@ -550,7 +560,8 @@ Test(worker, waits_until_a_store_is_visible_and_frees_what_it_locked)
     fake.found_count = 3;
     const struct kvc_worker_options options = small_worker(KVC_MODE_LMCACHE_DRIVEN);
     struct kvc_worker *worker = open_small(&fake, &rpc, &options);
-    const struct kvc_key key = two_chunks(worker);
+    struct kvc_key key = two_chunks(worker);
+    key.end = FAKE_CHUNK; /* older servers look beyond the window, and lock what they find there */
     cr_assert_eq(kvc_worker_wait_visible(worker, &key, 2, 5000, NULL), KVC_OK);
     cr_assert_eq(fake.asked[KVC_OP_LOOKUP], 3);
     cr_assert_eq(fake.asked[KVC_OP_FREE_LOOKUP_LOCKS], 2, "nothing was locked the first time");
@@ -582,10 +593,17 @@ Test(worker, refuses_windows_and_blocks_before_anything_is_sent)
         int64_t start, end;
         int64_t blocks[5];
         size_t block_count;
+        const char *problem;
     } wrong[] = {
-        {1, 64, {1, 2, 3, 4}, 4},   {0, 63, {1, 2, 3, 4}, 4},  {64, 0, {0}, 0},
-        {-32, 32, {1, 2, 3, 4}, 4}, {0, 64, {1, 2, 3}, 3},     {0, 64, {1, 2, 3, 4, 5}, 5},
-        {0, 64, {1, 2, 3, 8}, 4},   {0, 64, {1, -1, 3, 4}, 4}, {0, 64, {1, 2, INT64_MAX, 4}, 4},
+        {1, 64, {1, 2}, 2, "is not whole chunks"},
+        {0, 63, {1, 2}, 2, "is not whole chunks"},
+        {64, 0, {0}, 0, "is not whole chunks"},
+        {-32, 32, {1, 2, 3, 4}, 4, "is not whole chunks"},
+        {0, 64, {1, 2, 3}, 3, "needs 4 block ids, there are 3"},
+        {0, 64, {1, 2, 3, 4, 5}, 5, "needs 4 block ids, there are 5"},
+        {0, 64, {1, 2, 3, 8}, 4, "block id 8 is not among"},
+        {0, 64, {1, -1, 3, 4}, 4, "block id -1 is not among"},
+        {0, 64, {1, 2, INT64_MAX, 4}, 4, "is not among"},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(wrong); i++) {
         struct kvc_key key = two_chunks(worker);
@@ -593,8 +611,10 @@ Test(worker, refuses_windows_and_blocks_before_anything_is_sent)
         key.end = wrong[i].end;
         const struct kvc_ints blocks = {wrong[i].blocks, wrong[i].block_count};
         struct kvc_store_result result;
+        struct kvc_error err = KVC_ERROR_INIT;
         bool success;
-        cr_assert_eq(kvc_worker_store(worker, &key, blocks, &result, NULL), KVC_EUSAGE, "%zu", i);
+        cr_assert_eq(kvc_worker_store(worker, &key, blocks, &result, &err), KVC_EUSAGE, "%zu", i);
+        cr_assert_not_null(strstr(err.what, wrong[i].problem), "%s", err.what);
         cr_assert_eq(kvc_worker_retrieve(worker, &key, blocks, 0, &success, NULL), KVC_EUSAGE);
     }
     cr_assert_eq(fake.peer.received, 1, "only the registration");

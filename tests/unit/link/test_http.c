@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +98,9 @@ Test(http, a_body_without_end_is_cut_off)
     struct kvc_http_response response;
     struct kvc_error err = KVC_ERROR_INIT;
     cr_assert_eq(get(&web, &response, &err), KVC_EFORMAT);
-    cr_assert_not_null(strstr(err.what, "larger than 16 MiB"), "%s", err.what);
+    char limit[32];
+    snprintf(limit, sizeof(limit), "larger than %d MiB", KVC_HTTP_MAX_BODY >> 20);
+    cr_assert_not_null(strstr(err.what, limit), "%s", err.what);
     cr_assert_null(response.body.data);
 }
 
@@ -142,4 +145,14 @@ Test(http, addresses_that_are_none)
         cr_assert_eq(kvc_http_request("GET", urls[i], "/x", NULL, 500, &response, NULL), KVC_EUSAGE,
                      "%s", urls[i]);
     }
+}
+
+Test(http, an_address_with_control_characters_does_not_break_the_line)
+{
+    struct kvc_http_response response;
+    struct kvc_error err = KVC_ERROR_INIT;
+    cr_assert_eq(kvc_http_request("GET", "http://a\nb\x1b", "/x", NULL, 500, &response, &err),
+                 KVC_EUSAGE);
+    cr_assert_null(strpbrk(err.what, "\n\x1b"));
+    cr_assert_str_eq(err.expected, "http://HOST:PORT");
 }

@@ -24,6 +24,7 @@ static const struct {
     {"tcp://a/b:5555", "host is none"},
     {"tcp://eth0;server:5555", "host is none"},
     {"tcp://::1:5555", "host is none"},
+    {"tcp://[::1 ]:5555", "host is none"},
     {"tcp://localhost:", "port must be"},
     {"tcp://localhost:0", "port must be"},
     {"tcp://localhost:*", "port must be"},
