@@ -2,14 +2,22 @@
 
 #include <string.h>
 
+/* The name is shown to people, and to shm_open. */
+static bool is_printable(struct kvc_str name)
+{
+    for (size_t i = 0; i < name.size; i++)
+        if ((unsigned char)name.data[i] < ' ' || name.data[i] == 0x7f)
+            return false;
+    return kvc_utf8_is_valid(name.data, name.size);
+}
+
 /* Remembers the pool as the server named it. A name that the field cannot hold is refused: a cut one
  * could be another segment's. */
 static kvc_status take_pool_info(struct kvc_worker *worker, const struct kvc_pool_info *pool,
                                  struct kvc_error *err)
 {
     const struct kvc_str name = pool->shm_name;
-    const bool has_nul = name.size > 0 && memchr(name.data, '\0', name.size) != NULL;
-    if (has_nul || name.size >= sizeof(worker->pool_name)) {
+    if (!is_printable(name) || name.size >= sizeof(worker->pool_name)) {
         kvc_fail(err, KVC_EFORMAT, "the pool's name cannot be a segment's");
         kvc_error_set_where(err, "register_engine_driven: shm_name");
         return kvc_error_set_got(err, "%zu bytes", name.size), KVC_EFORMAT;

@@ -126,13 +126,24 @@ kvc_status kvc_rpc_call_bool(const struct kvc_rpc *rpc, const struct kvc_request
     return status;
 }
 
+/* Nobody finds more chunks than there are tokens; callers count on that. */
+static kvc_status check_found(const struct kvc_key *key, int64_t chunks, struct kvc_error *err)
+{
+    if (chunks >= 0 && (uint64_t)chunks <= key->token_ids.count)
+        return KVC_OK;
+    kvc_fail(err, KVC_EFORMAT, "the lookup of %zu tokens found an impossible number of chunks",
+             key->token_ids.count);
+    kvc_error_set_got(err, "%lld", (long long)chunks);
+    return name_operation(err, KVC_OP_QUERY_PREFETCH_STATUS, KVC_EFORMAT);
+}
+
 /* Asks until the lookup's result is there: a void reply means "still loading". */
 static kvc_status await_prefetch(const struct kvc_rpc *rpc, struct kvc_str request_id,
                                  int64_t *chunks, struct kvc_error *err)
 {
     const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS, .request_id = request_id};
     const int64_t deadline = kvc_now_ms() + rpc->timeout_ms;
-    for (int64_t pause = FIRST_PAUSE_MS;; pause = 2 * pause) {
+    for (int64_t pause = FIRST_PAUSE_MS;;) {
         struct kvc_reply reply;
         const kvc_status status = kvc_rpc_call(rpc, &query, &reply, err);
         const bool done = status != KVC_OK || !reply.is_void;
@@ -145,7 +156,8 @@ static kvc_status await_prefetch(const struct kvc_rpc *rpc, struct kvc_str reque
                      (long long)rpc->timeout_ms);
             return name_operation(err, query.op, KVC_ETIMEOUT);
         }
-        kvc_sleep_ms(pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
+        kvc_sleep_ms(pause);
+        pause = 2 * pause < LONGEST_PAUSE_MS ? 2 * pause : LONGEST_PAUSE_MS;
     }
 }
 
@@ -155,7 +167,8 @@ kvc_status kvc_rpc_lookup(const struct kvc_rpc *rpc, const struct kvc_key *key, 
     *chunks = 0;
     const struct kvc_request lookup = {.op = KVC_OP_LOOKUP, .key = *key, .tp_size = tp_size};
     KVC_GUARD(kvc_rpc_call_void(rpc, &lookup, err));
-    return await_prefetch(rpc, key->request_id, chunks, err);
+    KVC_GUARD(await_prefetch(rpc, key->request_id, chunks, err));
+    return check_found(key, *chunks, err);
 }
 
 kvc_status kvc_rpc_free_locks(const struct kvc_rpc *rpc, const struct kvc_key *key, int64_t tp_size,
@@ -186,14 +199,21 @@ kvc_status kvc_rpc_noop(const struct kvc_rpc *rpc, struct kvc_error *err)
     return status;
 }
 
+kvc_status kvc_rpc_check_chunk_size(int64_t chunk_size, struct kvc_error *err)
+{
+    if (chunk_size >= 1 && chunk_size <= KVC_MAX_CHUNK_TOKENS)
+        return KVC_OK;
+    kvc_fail(err, KVC_EFORMAT, "the server says that a chunk has %lld tokens",
+             (long long)chunk_size);
+    kvc_error_set_expected(err, "1 to %d", KVC_MAX_CHUNK_TOKENS);
+    return name_operation(err, KVC_OP_GET_CHUNK_SIZE, KVC_EFORMAT);
+}
+
 kvc_status kvc_rpc_chunk_size(const struct kvc_rpc *rpc, int64_t *chunk_size, struct kvc_error *err)
 {
     const struct kvc_request request = {.op = KVC_OP_GET_CHUNK_SIZE};
     KVC_GUARD(kvc_rpc_call_count(rpc, &request, chunk_size, err));
-    if (*chunk_size > 0)
-        return KVC_OK;
-    kvc_fail(err, KVC_EFORMAT, "the chunk size is %lld", (long long)*chunk_size);
-    return name_operation(err, KVC_OP_GET_CHUNK_SIZE, KVC_EFORMAT);
+    return kvc_rpc_check_chunk_size(*chunk_size, err);
 }
 
 kvc_status kvc_rpc_clear(const struct kvc_rpc *rpc, bool force, struct kvc_error *err)

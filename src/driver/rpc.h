@@ -5,6 +5,9 @@
 #include "src/link/client.h"
 #include "src/wire/message.h"
 
+/* Sizes that follow from a server's chunk size must not overflow, nor fill the memory. */
+enum { KVC_MAX_CHUNK_TOKENS = 1 << 20 };
+
 /* A connection and how to speak on it. Views: the creator keeps client and dialect alive. */
 struct kvc_rpc {
     struct kvc_client *client;
@@ -34,7 +37,8 @@ kvc_status kvc_rpc_call_bool(const struct kvc_rpc *rpc, const struct kvc_request
                              struct kvc_error *err);
 
 /* LOOKUP, then QUERY_PREFETCH_STATUS until it gives a number or timeout_ms has passed. *chunks is
- * the number of leading chunks ready; each is then read-locked. tp_size as the reference client: 1. */
+ * the number of leading chunks ready, never more than there are tokens; each is then read-locked.
+ * tp_size as the reference client: 1. */
 kvc_status kvc_rpc_lookup(const struct kvc_rpc *rpc, const struct kvc_key *key, int64_t tp_size,
                           int64_t *chunks, struct kvc_error *err);
 kvc_status kvc_rpc_free_locks(const struct kvc_rpc *rpc, const struct kvc_key *key, int64_t tp_size,
@@ -42,7 +46,9 @@ kvc_status kvc_rpc_free_locks(const struct kvc_rpc *rpc, const struct kvc_key *k
 kvc_status kvc_rpc_end_session(const struct kvc_rpc *rpc, struct kvc_str request_id,
                                struct kvc_error *err);
 kvc_status kvc_rpc_noop(const struct kvc_rpc *rpc, struct kvc_error *err);
+/* KVC_EFORMAT for a chunk of more tokens than KVC_MAX_CHUNK_TOKENS, or of none. */
 kvc_status kvc_rpc_chunk_size(const struct kvc_rpc *rpc, int64_t *chunk_size, struct kvc_error *err);
+kvc_status kvc_rpc_check_chunk_size(int64_t chunk_size, struct kvc_error *err);
 kvc_status kvc_rpc_clear(const struct kvc_rpc *rpc, bool force, struct kvc_error *err);
 
 #endif

@@ -15,7 +15,6 @@ enum {
     SILENCE_OTHER_MS = 500,
     /* Questions of a probe that may each run into the limit. */
     MAX_QUESTIONS = 12,
-    MAX_CHUNK_SIZE = 1 << 20,
 };
 
 int64_t kvc_facts_block_size(int64_t chunk_size)
@@ -201,9 +200,7 @@ static kvc_status probe_server(const void *arg, void *result, struct kvc_error *
     const struct probe_request *request = arg;
     const struct kvc_identity *identity = &request->target->identity;
     struct kvc_facts_record *record = result;
-    if (identity->chunk_size < 1 || identity->chunk_size > MAX_CHUNK_SIZE)
-        return kvc_fail(err, KVC_EFORMAT, "the server says that a chunk has %lld tokens",
-                        (long long)identity->chunk_size);
+    KVC_GUARD(kvc_rpc_check_chunk_size(identity->chunk_size, err));
     memcpy(record->version, identity->version, sizeof(record->version));
     record->facts.chunk_size = identity->chunk_size;
     record->facts.block_size = kvc_facts_block_size(identity->chunk_size);

@@ -155,10 +155,10 @@ static kvc_status ask_old_releases(struct dialogue *dialogue, struct kvc_identit
         if (answer == old_questions[i].answer)
             return kvc_fail(err, KVC_EUNSUPPORTED,
                             "the server is a release older than 0.5.0, the oldest supported");
-        if (answer == NUMBER && number > 0) {
+        if (answer == NUMBER) {
             identity->dialect = dialect_named("0.5.0");
             identity->chunk_size = number;
-            return KVC_OK;
+            return kvc_rpc_check_chunk_size(number, err);
         }
     }
     kvc_fail(err, KVC_ETIMEOUT, "the server accepts connections, but does not answer");
@@ -202,8 +202,7 @@ static kvc_status identify_by_zmq(struct dialogue *dialogue, struct kvc_identity
         return ask_chunk_size(dialogue, identity, err);
     case NUMBER:
         identity->chunk_size = number;
-        if (number <= 0)
-            return kvc_fail(err, KVC_EFORMAT, "the server's chunk size is %lld", (long long)number);
+        KVC_GUARD(kvc_rpc_check_chunk_size(number, err));
         return tell_apart_new_releases(dialogue, identity, err);
     case NOTHING:
         return ask_old_releases(dialogue, identity, err);

@@ -100,12 +100,13 @@ kvc_status kvc_target_identify(struct kvc_target *target, int64_t connect_timeou
         connect_timeout_ms + questions * target->options.timeout_ms + ASIDE_MARGIN_MS, err);
 }
 
-/* The version as /lmc_version gives it: a JSON string, "0.5.6". */
+/* The version as /lmc_version gives it: a JSON string, "0.5.6". What no version has ends it. */
 static void copy_version(struct kvc_buffer *body, char *version, size_t size)
 {
     const char *text = kvc_buffer_text(body);
     if (text[0] == '"')
-        snprintf(version, size, "%.*s", (int)strcspn(text + 1, "\""), text + 1);
+        snprintf(version, size, "%.*s",
+                 (int)strspn(text + 1, "0123456789abcdefghijklmnopqrstuvwxyz.+-_"), text + 1);
 }
 
 static kvc_status ask_http(const void *arg, void *result, struct kvc_error *err)
