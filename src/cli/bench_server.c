@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "src/bench/server.h"
 #include "src/cli/bench.h"
@@ -133,11 +134,26 @@ static void on_signal(int number)
     stop_signal = number;
 }
 
+/* A server can cut off a segment that it shares with us at any time; whoever touches it then gets
+ * SIGBUS. */
+static void on_bus_error(int number)
+{
+    static const char text[] =
+        "kvconform: memory shared with the server is gone: a segment was cut "
+        "off while it was in use\n";
+    const ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+    (void)number, (void)written;
+    kvc_segment_sweep_pid(getpid());
+    _exit(KVC_EXIT_UNEXPECTED);
+}
+
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction bus_action = {.sa_handler = on_bus_error};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGBUS, &bus_action, NULL);
     kvc_link_set_stop_flag(&stop_waiting);
 }
 

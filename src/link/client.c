@@ -11,8 +11,10 @@
 
 enum {
     MAX_UID_BYTES = 9,
-    MAX_UNCLAIMED = 4096, /* replies kept for kvc_client_receive_raw; a flood beyond is dropped */
-    TAKE_IN_BATCH = 256,  /* messages taken in before the clock is looked at again */
+    /* Replies kept for kvc_client_receive_raw, and bytes in them; a flood beyond is dropped. */
+    MAX_UNCLAIMED = 4096,
+    MAX_UNCLAIMED_BYTES = 64 << 20,
+    TAKE_IN_BATCH = 256, /* messages taken in before the clock is looked at again */
 };
 
 #define NOT_A_UID UINT64_MAX
@@ -39,7 +41,7 @@ struct kvc_client {
     struct raw_request *raw_requests;
     size_t raw_count;
     struct kvc_frames unclaimed[MAX_UNCLAIMED]; /* a ring */
-    size_t unclaimed_first, unclaimed_count;
+    size_t unclaimed_first, unclaimed_count, unclaimed_bytes;
     struct kvc_client_counters counters;
     kvc_client_trace_func *trace;
     void *trace_user;
@@ -199,6 +201,14 @@ kvc_status kvc_client_send_raw(struct kvc_client *client, struct kvc_frames *fra
 
 /* ---- receiving: every message is counted, kept for who waits for it, or dropped ---- */
 
+static size_t bytes_of(const struct kvc_frames *frames)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < frames->count; i++)
+        bytes += frames->items[i].size;
+    return bytes;
+}
+
 /* Counts a reply that no kvc_client_send asked for, and keeps it for kvc_client_receive_raw. */
 static void keep_unclaimed(struct kvc_client *client, struct kvc_frames *frames)
 {
@@ -219,13 +229,16 @@ static void keep_unclaimed(struct kvc_client *client, struct kvc_frames *frames)
         client->counters.duplicate++;
     else
         client->counters.unknown++;
-    if (client->unclaimed_count == MAX_UNCLAIMED) {
+    const size_t bytes = bytes_of(frames);
+    const bool too_large = client->unclaimed_bytes + bytes > MAX_UNCLAIMED_BYTES;
+    if (client->unclaimed_count == MAX_UNCLAIMED || (too_large && client->unclaimed_count > 0)) {
         kvc_frames_clear(frames);
         return;
     }
     const size_t last = (client->unclaimed_first + client->unclaimed_count) % MAX_UNCLAIMED;
     client->unclaimed[last] = *frames;
     client->unclaimed_count++;
+    client->unclaimed_bytes += bytes;
 }
 
 /* Gives one message that has arrived to its request. Takes the frames over. */
@@ -348,5 +361,6 @@ kvc_status kvc_client_receive_raw(struct kvc_client *client, int64_t timeout_ms,
     *reply = client->unclaimed[client->unclaimed_first];
     client->unclaimed_first = (client->unclaimed_first + 1) % MAX_UNCLAIMED;
     client->unclaimed_count--;
+    client->unclaimed_bytes -= bytes_of(reply);
     return KVC_OK;
 }

@@ -10,7 +10,7 @@ struct kvc_http_response {
     char content_type[96];
 };
 
-enum { KVC_HTTP_MAX_BODY = 16 << 20 };
+enum { KVC_HTTP_MAX_BODY = 4 << 20 };
 
 /* One request. method "GET", "POST", "PUT" or "DELETE"; body may be NULL (none) and is sent as
  * application/json. base_url and path are joined ("http://h:1" + "/status"). Redirects are not

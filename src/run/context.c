@@ -1,10 +1,12 @@
 #include "src/run/context.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/clock.h"
 #include "src/run/trace.h"
@@ -238,13 +240,34 @@ void kvc_ctx_note(struct kvc_ctx *ctx, const char *format, ...)
         kvc_buffer_append_byte(&ctx->notes, '\n');
 }
 
+/* ---- memory that a server takes away ---- */
+
+/* The check that this process carries out. */
+static struct kvc_ctx *carried_out;
+
+/* A server can cut off a segment that it shares with us at any time; whoever touches it then gets
+ * SIGBUS. A finding like others, and the check goes on to clean up. */
+static void on_bus_error(int number)
+{
+    if (carried_out == NULL || gettid() != getpid()) {
+        signal(number, SIG_DFL); /* not in the check: the same access dies of it */
+        return;
+    }
+    kvc_ctx_fail(carried_out,
+                 "memory shared with the server is gone: a segment was cut off while it "
+                 "was in use");
+}
+
 /* ---- carrying out ---- */
 
 /* Runs func(arg), which may end by longjmp. */
 static void run_guarded(struct kvc_ctx *ctx, void (*func)(void *arg), void *arg)
 {
-    if (setjmp(ctx->end) == 0)
+    if (setjmp(ctx->end) == 0) {
+        carried_out = ctx;
         func(arg);
+    }
+    carried_out = NULL;
 }
 
 static void run_check(void *arg)
@@ -308,10 +331,14 @@ void kvc_ctx_run(const struct kvc_ctx_options *options, struct kvc_verdict *verd
     ctx->random.state = ctx->seed;
     ctx->verdict = verdict;
     kvc_trace_open(&ctx->trace);
+    const struct sigaction on_bus = {.sa_handler = on_bus_error, .sa_flags = SA_NODEFER};
+    struct sigaction before;
+    sigaction(SIGBUS, &on_bus, &before);
     run_guarded(ctx, run_check, ctx);
     finish_verdict(ctx);
     run_deferred(ctx);
     finish_verdict(ctx);
+    sigaction(SIGBUS, &before, NULL);
     close_connections(ctx);
     kvc_trace_close(&ctx->trace);
     kvc_buffer_clear(&ctx->notes);

@@ -109,6 +109,7 @@ static _Noreturn void be_check(const struct kvc_ctx_options *options, int parent
     dup2(output_fd, STDOUT_FILENO);
     dup2(output_fd, STDERR_FILENO);
     kvc_aside_detach(parent, SIGKILL, &verdict_fd, 1);
+    kvc_aside_limit_memory();
     setpgid(0, 0); /* what the check starts is found, and ended, with it */
     sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_stop}, NULL);
     kvc_link_set_stop_flag(&stop_flag);

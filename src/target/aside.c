@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +51,27 @@ void kvc_aside_detach(int parent, int signal, const int *keep, size_t keep_count
     close_others(keep, keep_count);
 }
 
+void kvc_aside_limit_memory(void)
+{
+    enum { DATA_FIELD = 5 }; /* pages of memory that is neither shared nor read-only */
+    unsigned long pages[DATA_FIELD + 1] = {0};
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL)
+        return;
+    bool complete = true;
+    for (size_t i = 0; i <= DATA_FIELD; i++)
+        complete = fscanf(file, "%lu", &pages[i]) == 1 && complete;
+    fclose(file);
+    struct rlimit limit;
+    if (!complete || getrlimit(RLIMIT_DATA, &limit) != 0)
+        return;
+    const rlim_t wanted =
+        pages[DATA_FIELD] * (rlim_t)sysconf(_SC_PAGESIZE) + KVC_ASIDE_MEMORY_BYTES;
+    if (wanted < limit.rlim_cur)
+        limit.rlim_cur = wanted;
+    setrlimit(RLIMIT_DATA, &limit);
+}
+
 static bool write_all(int fd, const void *data, size_t size)
 {
     const uint8_t *at = data;
@@ -67,6 +90,7 @@ static bool write_all(int fd, const void *data, size_t size)
 static _Noreturn void answer(kvc_aside_func *func, const void *arg, size_t result_size, int fd)
 {
     struct kvc_error err = KVC_ERROR_INIT;
+    kvc_aside_limit_memory();
     void *result = kvc_alloc_zero(1, result_size);
     err.status = func(arg, result, &err);
     write_all(fd, &err, sizeof(err));
