@@ -157,14 +157,36 @@ static struct kvc_stamp_source stamp_source(struct kvc_ctx *ctx, uint64_t reques
     return (struct kvc_stamp_source){.seed = kvc_ctx_seed(ctx), .request = request};
 }
 
+/* Nothing is written before every slot and index is known to be good. */
+static void expect_usable(struct kvc_ctx *ctx, const struct kvc_worker *worker,
+                          const struct kvc_key *key, const struct kvc_transfer_context *context)
+{
+    const int64_t chunks = (key->end - key->start) / worker->options.chunk_size;
+    const struct kvc_ints indices = context->chunk_indices;
+    struct kvc_error err = KVC_ERROR_INIT;
+    KVC_EXPECT(ctx, context->slots.count == indices.count,
+               "PREPARE_STORE gives %zu slots and %zu chunk_indices", context->slots.count,
+               indices.count);
+    for (size_t i = 0; i < indices.count; i++)
+        KVC_EXPECT(ctx,
+                   indices.items[i] >= (i == 0 ? 0 : indices.items[i - 1] + 1) &&
+                       indices.items[i] < chunks,
+                   "chunk_indices[%zu] of PREPARE_STORE is %lld: they ascend, and lie below %lld",
+                   i, (long long)indices.items[i], (long long)chunks);
+    kvc_expect_ok(ctx, "the slots lie in the pool, each of one chunk, apart from each other",
+                  kvc_slots_check(context->slots, worker->pool_size,
+                                  kvc_geometry_chunk_bytes(&worker->options.geometry,
+                                                           worker->options.chunk_size),
+                                  &err),
+                  &err);
+}
+
 void kvc_stamp_slots(struct kvc_ctx *ctx, const struct kvc_worker *worker,
                      const struct kvc_key *key, const struct kvc_transfer_context *context,
                      uint64_t request)
 {
     const int64_t chunk_size = worker->options.chunk_size;
-    KVC_EXPECT(ctx, context->slots.count == context->chunk_indices.count,
-               "PREPARE_STORE gives %zu slots and %zu chunk_indices", context->slots.count,
-               context->chunk_indices.count);
+    expect_usable(ctx, worker, key, context);
     for (size_t i = 0; i < context->slots.count; i++)
         kvc_stamp_chunk(&worker->options.geometry, stamp_source(ctx, request),
                         key->start + context->chunk_indices.items[i] * chunk_size, chunk_size,
