@@ -59,11 +59,11 @@ static void write_row_major_strides(struct kvc_pickle_writer *writer, struct kvc
 {
     struct kvc_arena arena = {0};
     int64_t *strides = kvc_arena_alloc_array(&arena, shape.count, sizeof(*strides));
-    int64_t stride = 1;
+    uint64_t stride = 1; /* wraps for an empty tensor of large dimensions */
     for (size_t i = shape.count; i-- > 0;) {
-        strides[i] = stride;
+        strides[i] = (int64_t)(stride & INT64_MAX);
         /* torch counts an empty dimension as one here. */
-        stride *= shape.items[i] > 1 ? shape.items[i] : 1;
+        stride *= shape.items[i] > 1 ? (uint64_t)shape.items[i] : 1;
     }
     kvc_pickle_int_tuple(writer, (struct kvc_ints){strides, shape.count});
     kvc_arena_clear(&arena);
