@@ -204,6 +204,8 @@ kvc_status kvc_segment_open(const char *name, size_t size, struct kvc_segment *s
     struct kvc_segment opened = {.owned = false};
     KVC_GUARD(copy_name(&opened, name, err));
     const int file = shm_open(opened.name, O_RDWR, 0);
+    if (file < 0 && errno == ENOENT)
+        return kvc_fail(err, KVC_EFORMAT, "there is no segment %s", opened.name);
     if (file < 0)
         return kvc_fail_errno(err, "cannot open segment %s", opened.name);
     kvc_status status = check_length(file, size, opened.name, err);

@@ -21,8 +21,8 @@ void kvc_segment_name(const char *prefix, char *name, size_t name_size);
 kvc_status kvc_segment_create(const char *name, size_t size, struct kvc_segment *segment,
                               struct kvc_error *err);
 /* Maps size bytes of a segment that somebody else created; name with or without leading slash.
- * KVC_EFORMAT when the name has another slash, is empty or too long, or when the segment is
- * shorter than size (touching it would kill us). */
+ * KVC_EFORMAT when the name has another slash, is empty or too long, when there is no such segment,
+ * or when it is shorter than size (touching it would kill us). */
 kvc_status kvc_segment_open(const char *name, size_t size, struct kvc_segment *segment,
                             struct kvc_error *err);
 /* Unmaps, and removes the name if this process created it. Safe twice, and on zeroed memory. */
