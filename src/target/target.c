@@ -153,9 +153,9 @@ bool kvc_target_answers(const struct kvc_target *target, const struct kvc_dialec
 {
     const struct noop_question question = {target, dialect, timeout_ms};
     char nothing = 0;
-    const kvc_status status = kvc_aside_run(
-        ask_noop, &question, &nothing, sizeof(nothing),
-        target->options.connect_timeout_ms + timeout_ms + ASIDE_MARGIN_MS, NULL);
+    const kvc_status status =
+        kvc_aside_run(ask_noop, &question, &nothing, sizeof(nothing),
+                      target->options.connect_timeout_ms + timeout_ms + ASIDE_MARGIN_MS, NULL);
     /* A wrong answer is the finding of the check that asks for it; here it is a sign of life. */
     return status == KVC_OK || status == KVC_EFORMAT;
 }
