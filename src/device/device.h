@@ -6,7 +6,7 @@
 #include "src/base/bytes.h"
 
 struct kvc_device {
-    const char *name; /* "cpu", "cuda" */
+    const char *name;      /* "cpu", "cuda" */
     bool can_share_handle; /* a server can map this device's memory by a tensor handle */
     /* KVC_OK, or KVC_EUNSUPPORTED with the reason (no driver library, no GPU, not built in). */
     kvc_status (*probe)(struct kvc_error *err);

@@ -47,7 +47,8 @@ kvc_status kvc_rpc_end_session(const struct kvc_rpc *rpc, struct kvc_str request
                                struct kvc_error *err);
 kvc_status kvc_rpc_noop(const struct kvc_rpc *rpc, struct kvc_error *err);
 /* KVC_EFORMAT for a chunk of more tokens than KVC_MAX_CHUNK_TOKENS, or of none. */
-kvc_status kvc_rpc_chunk_size(const struct kvc_rpc *rpc, int64_t *chunk_size, struct kvc_error *err);
+kvc_status kvc_rpc_chunk_size(const struct kvc_rpc *rpc, int64_t *chunk_size,
+                              struct kvc_error *err);
 kvc_status kvc_rpc_check_chunk_size(int64_t chunk_size, struct kvc_error *err);
 kvc_status kvc_rpc_clear(const struct kvc_rpc *rpc, bool force, struct kvc_error *err);
 

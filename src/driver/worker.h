@@ -11,12 +11,13 @@ struct kvc_worker_options {
     struct kvc_geometry geometry;
     int64_t instance_id;
     struct kvc_str model_name;
-    int64_t world_size;    /* 0: 1 */
+    int64_t world_size; /* 0: 1 */
     int64_t worker_id;
-    int64_t num_kv_readers; /* 0: 1 */
+    int64_t num_kv_readers;      /* 0: 1 */
     enum kvc_transfer_mode mode; /* not auto */
-    bool force_inline;     /* engine-driven: inline even where a pool is offered */
-    bool keep_groups_empty; /* lmcache-driven: send no EngineGroupInfo; the server finds the groups */
+    bool force_inline;           /* engine-driven: inline even where a pool is offered */
+    bool
+        keep_groups_empty; /* lmcache-driven: send no EngineGroupInfo; the server finds the groups */
     int64_t chunk_size;    /* the server's, tokens */
 };
 
@@ -24,9 +25,10 @@ struct kvc_worker;
 
 /* What a store did. */
 struct kvc_store_result {
-    bool success;          /* what the server said */
-    int64_t chunks_asked;  /* chunks in the window */
-    int64_t chunks_written; /* chunks the worker wrote (engine-driven); -1: the server does not say */
+    bool success;         /* what the server said */
+    int64_t chunks_asked; /* chunks in the window */
+    int64_t
+        chunks_written; /* chunks the worker wrote (engine-driven); -1: the server does not say */
 };
 
 /* The steps that differ by path. All block ids are for the whole window [key->start, key->end): one

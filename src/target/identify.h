@@ -7,9 +7,9 @@
 
 struct kvc_identity {
     const struct kvc_dialect *dialect;
-    char version[64];    /* what HTTP says; "" without HTTP */
-    char how[200];       /* which answers decided, for a person */
-    int64_t chunk_size;  /* tokens */
+    char version[64];   /* what HTTP says; "" without HTTP */
+    char how[200];      /* which answers decided, for a person */
+    int64_t chunk_size; /* tokens */
 };
 
 /* Asks over ZMQ (int 21 without payload; then 32; then 11), and over HTTP if http_url is not NULL;

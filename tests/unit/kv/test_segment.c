@@ -111,8 +111,8 @@ Test(segment, takes_no_name_with_a_slash_or_none)
     }
     struct kvc_segment segment;
     struct kvc_error err = KVC_ERROR_INIT;
-    cr_assert_eq(kvc_segment_open("unit_kvconform_no_such_segment", 1, &segment, &err),
-                 KVC_EFORMAT, "who named it is wrong, nothing of ours");
+    cr_assert_eq(kvc_segment_open("unit_kvconform_no_such_segment", 1, &segment, &err), KVC_EFORMAT,
+                 "who named it is wrong, nothing of ours");
     cr_assert_str_eq(err.what, "there is no segment /unit_kvconform_no_such_segment");
 }
 
