@@ -125,6 +125,51 @@ Test(file, places_that_cannot_be_written)
     cr_assert_eq(kvc_report_file_open("/no/such/r.xml", &file, &err), KVC_EUSAGE);
     cr_assert_not_null(strstr(err.what, "/no/such/r.xml"));
     cr_assert_eq(kvc_report_file_open(folder, &file, &err), KVC_EUSAGE);
+    cr_assert_eq(kvc_report_file_open("", &file, &err), KVC_EUSAGE);
+    cr_assert_eq(symlink("r.xml", path), 0); /* to itself */
+    cr_assert_eq(kvc_report_file_open(path, &file, &err), KVC_EUSAGE);
+}
+
+Test(file, nothing_takes_the_place_of_a_pipe)
+{
+    cr_assert_eq(mkfifo(path, 0600), 0);
+    const int reader = open(path, O_RDONLY | O_NONBLOCK);
+    struct kvc_report_file file;
+    cr_assert_eq(kvc_report_file_open(path, &file, NULL), KVC_OK);
+    cr_assert_eq(kvc_report_file_commit(&file, bytes_of("all"), NULL), KVC_OK);
+    kvc_report_file_close(&file);
+    char text[8] = "";
+    cr_assert_eq(read(reader, text, sizeof(text) - 1), 3);
+    cr_assert_str_eq(text, "all");
+    close(reader);
+    struct stat there;
+    cr_assert_eq(lstat(path, &there), 0);
+    cr_assert(S_ISFIFO(there.st_mode));
+}
+
+Test(file, a_link_stays_one)
+{
+    char target[80];
+    snprintf(target, sizeof(target), "%s/target", folder);
+    fclose(fopen(target, "w"));
+    cr_assert_eq(symlink("target", path), 0);
+    struct kvc_report_file file;
+    cr_assert_eq(kvc_report_file_open(path, &file, NULL), KVC_OK);
+    cr_assert_eq(kvc_report_file_commit(&file, bytes_of("all"), NULL), KVC_OK);
+    kvc_report_file_close(&file);
+    struct stat there;
+    cr_assert_eq(lstat(path, &there), 0);
+    cr_assert(S_ISLNK(there.st_mode));
+    cr_assert_str_eq(read_file(target), "all");
+    unlink(target);
+}
+
+Test(file, two_of_one_path)
+{
+    struct kvc_report_file first, second;
+    cr_assert_eq(kvc_report_file_open(path, &first, NULL), KVC_OK);
+    cr_assert_eq(kvc_report_file_open(path, &second, NULL), KVC_EUSAGE);
+    kvc_report_file_close(&first);
 }
 
 Test(file, a_full_disk)
