@@ -55,6 +55,8 @@ static kvc_status open_report(const char *format, struct kvc_report **report, st
         return kvc_report_junit("-", true, report, err);
     if (strcmp(format, "json") == 0)
         return kvc_report_json("-", true, report, err);
+    if (strcmp(format, "html") == 0)
+        return kvc_report_html("-", true, report, err);
     console.quiet = strcmp(format, "console-quiet") == 0;
     console.verbose = strcmp(format, "console-verbose") == 0;
     console.color = console.verbose;

@@ -3,6 +3,7 @@
 
 usage: reports.py FIXED_REPORTS [--update] [TEST…]
 """
+import html.parser
 import json
 import pathlib
 import subprocess
@@ -14,7 +15,8 @@ PROGRAM = sys.argv[1]
 UPDATE = "--update" in sys.argv
 HERE = pathlib.Path(__file__).parent
 GOLDEN = {"console": "console.txt", "console-quiet": "console-quiet.txt",
-          "console-verbose": "console-verbose.txt", "junit": "junit.xml", "json": "report.json"}
+          "console-verbose": "console-verbose.txt", "junit": "junit.xml", "json": "report.json",
+          "html": "report.html"}
 # What fixed_reports.c puts into every text of one result, after cleaning.
 HOSTILE = ("]]> <tag a=\"b\"> & ' \\x01\\x1b[31mred\\x7f \\xff\\xc0\\x80 \\xed\\xa0\\x80 "
            "\\xef\\xbf\\xbe \\xc2\\x9b \u00e9\u20ac\U0001f600")
@@ -87,6 +89,61 @@ class Junit(unittest.TestCase):
         self.assertEqual(properties["beta/hostile.clause"],
                          "\"Quotes\" and 'ticks' ]]> survive.")
         self.assertEqual(properties["beta/hostile.level"], "should")
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser would make of the page: its text, its elements, and whether they are nested."""
+    VOID = {"meta", "link"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.text, self.attributes = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append(tag)
+        self.attributes += attributes
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+class Html(unittest.TestCase):
+    def setUp(self):
+        self.source = report("html").decode()
+        self.page = Page(self.source)
+        self.text = "".join(self.page.text)
+
+    def test_well_formed(self):
+        self.assertEqual(self.page.open, [])
+
+    def test_self_contained(self):
+        self.assertNotIn("script", self.page.elements)
+        addresses = [value for name, value in self.page.attributes if name in ("href", "src")]
+        self.assertEqual(addresses, ["data:,"])
+
+    def test_hostile_bytes(self):
+        self.assertNotIn("tag", self.page.elements)
+        self.assertIn(HOSTILE, self.text)
+
+    def test_what_a_reader_needs(self):
+        for text in ("This says nothing about a real server", "beta/hostile",
+                     "\"Quotes\" and 'ticks' ]]> survive.", "uid-cut", "18446744073709551615",
+                     "needs alpha/plain, which did not pass"):
+            self.assertIn(text, self.text)
+
+    def test_matrix(self):
+        rows = self.source.split("<tbody>")[1].split("</tbody>")[0].strip().splitlines()
+        self.assertEqual(len(rows), 2)
+        # alpha: of its instances one passed; one surprise, one known failure; one was skipped.
+        self.assertTrue(rows[0].startswith('<tr><th>alpha</th><td class="bad">1/3</td>'), rows[0])
 
 
 class Json(unittest.TestCase):
