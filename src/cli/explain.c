@@ -83,7 +83,7 @@ static size_t print_matches(const struct kvc_registry *registry, const char *pat
 {
     const struct kvc_check *last = NULL;
     size_t count = 0;
-    for (size_t i = 0; i < registry->instance_count; i++) {
+    for (size_t i = 0; i < registry->instance_count && pattern[0] != '\0'; i++) {
         const struct kvc_instance *instance = &registry->instances[i];
         if (instance->check == last || !kvc_pattern_matches(pattern, instance->id))
             continue;

@@ -46,8 +46,10 @@ static int unknown_command(const char *name)
         names[i] = commands[i]->name;
     struct kvc_buffer nearest = {0};
     kvc_nearest_append(name, names, KVC_COUNT_OF(names), &nearest);
-    fprintf(stderr, "kvconform: there is no command '%s'%s%s; --help shows all\n", name,
-            nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_fail(&err, KVC_EUSAGE, "there is no command '%s'%s%s; --help shows all", name,
+             nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
+    kvc_print_error(&err);
     kvc_buffer_clear(&nearest);
     return KVC_EXIT_USAGE;
 }

@@ -14,11 +14,20 @@ void kvc_texts_clear(struct kvc_texts *texts)
     *texts = (struct kvc_texts){0};
 }
 
+/* One line, whatever bytes of a user or a server are in it. */
 void kvc_print_error(const struct kvc_error *err)
 {
     char line[sizeof(*err) + 32];
+    struct kvc_buffer shown = {0};
     kvc_error_line(err, line, sizeof(line));
-    fprintf(stderr, "kvconform: %s\n", line);
+    for (const char *c = line; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            kvc_buffer_printf(&shown, "\\x%02x", (unsigned)(unsigned char)*c);
+        else
+            kvc_buffer_append_byte(&shown, (uint8_t)*c);
+    }
+    fprintf(stderr, "kvconform: %s\n", kvc_buffer_text(&shown));
+    kvc_buffer_clear(&shown);
 }
 
 int kvc_exit_status(kvc_status status)

@@ -40,12 +40,18 @@ static kvc_status open_reports(const struct run_flags *flags, struct reports *re
         {flags->json, "--json", kvc_report_json},
         {flags->html, "--html", kvc_report_html},
     };
+    size_t to_stdout = 0;
     for (size_t i = 0; i < KVC_COUNT_OF(files); i++) {
         if (files[i].path == NULL)
             continue;
-        if (files[i].open(files[i].path, false, &reports->items[reports->count], err) != KVC_OK) {
+        to_stdout += strcmp(files[i].path, "-") == 0;
+        const kvc_status status =
+            to_stdout > 1
+                ? kvc_fail(err, KVC_EUSAGE, "stdout takes one report only: give a file")
+                : files[i].open(files[i].path, false, &reports->items[reports->count], err);
+        if (status != KVC_OK) {
             kvc_error_set_where(err, "%s", files[i].flag);
-            return err->status;
+            return status;
         }
         reports->count++;
     }
@@ -62,8 +68,15 @@ static void free_reports(struct reports *reports)
 
 static kvc_status make_trace_dir(const char *path, struct kvc_error *err)
 {
-    if (path == NULL || (mkdir(path, 0777) == 0) || (errno == EEXIST && access(path, W_OK) == 0))
+    if (path == NULL || mkdir(path, 0777) == 0)
         return KVC_OK;
+    struct stat there;
+    if (errno == EEXIST && stat(path, &there) == 0) {
+        if (S_ISDIR(there.st_mode) && access(path, W_OK) == 0)
+            return KVC_OK;
+        if (!S_ISDIR(there.st_mode))
+            errno = ENOTDIR;
+    }
     kvc_fail(err, KVC_EUSAGE, "cannot write into the folder '%s': %s", path, strerror(errno));
     kvc_error_set_where(err, "--trace");
     return KVC_EUSAGE;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/run/select.h"
@@ -120,21 +121,57 @@ static void count_matches(struct kvc_expectations *expectations,
     }
 }
 
-kvc_status kvc_expect_load(const char *path, bool missing_ok, const struct kvc_registry *registry,
+static kvc_status cannot_read(const char *path, int code, struct kvc_error *err)
+{
+    return kvc_fail(err, KVC_EUSAGE, "cannot read the expectation file '%s': %s", path,
+                    strerror(code));
+}
+
+/* What a link leads to, so that the link stays one; the caller frees it. */
+static char *resolve(const char *path)
+{
+    char *target = realpath(path, NULL);
+    return target != NULL ? target : kvc_strdup(path);
+}
+
+/* Whether a new file can be moved to its place, found out before the run and not after it. */
+static kvc_status check_place(const char *path, struct kvc_error *err)
+{
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return kvc_fail(err, KVC_EUSAGE, "cannot rewrite '%s': it is no plain file", path);
+    char *folder = resolve(path);
+    char *name = strrchr(folder, '/');
+    if (name == NULL)
+        strcpy(folder, folder[0] == '\0' ? "" : ".");
+    else
+        name[name == folder] = '\0';
+    const kvc_status status =
+        access(folder, W_OK) == 0
+            ? KVC_OK
+            : kvc_fail(err, KVC_EUSAGE, "cannot write '%s': %s", path, strerror(errno));
+    free(folder);
+    return status;
+}
+
+kvc_status kvc_expect_load(const char *path, bool to_rewrite, const struct kvc_registry *registry,
                            struct kvc_expectations *expectations, struct kvc_error *err)
 {
     *expectations = (struct kvc_expectations){.path = kvc_strdup(path)};
+    if (to_rewrite)
+        KVC_GUARD(check_place(path, err));
     FILE *file = fopen(path, "r");
-    if (file == NULL && errno == ENOENT && missing_ok)
+    if (file == NULL && errno == ENOENT && to_rewrite)
         return KVC_OK;
     if (file == NULL)
-        return kvc_fail(err, KVC_EUSAGE, "cannot read the expectation file '%s': %s", path,
-                        strerror(errno));
+        return cannot_read(path, errno, err);
     kvc_status status = KVC_OK;
     char *text = NULL;
     size_t capacity = 0;
     while (status == KVC_OK && getline(&text, &capacity, file) >= 0)
         status = add_line(expectations, text, err);
+    if (status == KVC_OK && ferror(file)) /* a folder, for example */
+        status = cannot_read(path, errno, err);
     free(text);
     fclose(file);
     if (status == KVC_OK)
@@ -299,18 +336,20 @@ kvc_status kvc_expect_update(const struct kvc_expectations *expectations, struct
     for (size_t i = 0; i < expectations->unexpected.count; i++)
         append_entry(&text, expectations->unexpected.items[i].id,
                      expectations->unexpected.items[i].outcome, KVC_EXPECT_PLACEHOLDER);
-    char *temporary = kvc_format("%s.new", expectations->path);
+    char *target = resolve(expectations->path);
+    char *temporary = kvc_format("%s.new", target);
     FILE *file = fopen(temporary, "w");
     bool written = file != NULL && fwrite(text.data, 1, text.size, file) == text.size;
     if (file != NULL)
         written = fclose(file) == 0 && written;
     if (written)
-        written = rename(temporary, expectations->path) == 0;
+        written = rename(temporary, target) == 0;
     const kvc_status status =
         written ? KVC_OK : kvc_fail_errno(err, "cannot write '%s'", expectations->path);
     if (!written)
         unlink(temporary);
     free(temporary);
+    free(target);
     kvc_buffer_clear(&text);
     return status;
 }

@@ -50,9 +50,10 @@ struct kvc_expectations {
 };
 
 /* Reads a file. KVC_EUSAGE with FILE:LINE in where when it cannot be read, a line does not parse, has
- * no reason, or repeats a pattern. with missing_ok a file that does not exist is empty. Matches the
- * lines against all instances there are. */
-kvc_status kvc_expect_load(const char *path, bool missing_ok, const struct kvc_registry *registry,
+ * no reason, or repeats a pattern. With to_rewrite a file that does not exist is empty, and KVC_EUSAGE
+ * also comes when kvc_expect_update could not replace it. Matches the lines against all instances there
+ * are. */
+kvc_status kvc_expect_load(const char *path, bool to_rewrite, const struct kvc_registry *registry,
                            struct kvc_expectations *expectations, struct kvc_error *err);
 void kvc_expect_clear(struct kvc_expectations *expectations);
 

@@ -1,5 +1,6 @@
 #include "src/run/select.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,17 +61,19 @@ static void append_pattern(struct kvc_patterns *patterns, char *text, char *wher
     patterns->items[patterns->count++] = (struct kvc_pattern){.text = text, .where = where};
 }
 
+static kvc_status cannot_read(const char *flag, const char *path, int code, struct kvc_error *err)
+{
+    kvc_fail(err, KVC_EUSAGE, "cannot read the list of patterns '%s': %s", path, strerror(code));
+    kvc_error_set_where(err, "%s", flag);
+    return KVC_EUSAGE;
+}
+
 static kvc_status add_file(struct kvc_patterns *patterns, const char *flag, const char *path,
                            struct kvc_error *err)
 {
     FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        kvc_fail_errno(err, "cannot read the list of patterns '%s'", path);
-        if (err != NULL)
-            err->status = KVC_EUSAGE;
-        kvc_error_set_where(err, "%s", flag);
-        return KVC_EUSAGE;
-    }
+    if (file == NULL)
+        return cannot_read(flag, path, errno, err);
     char *line = NULL;
     size_t capacity = 0;
     for (int number = 1; getline(&line, &capacity, file) >= 0; number++) {
@@ -81,14 +84,16 @@ static kvc_status add_file(struct kvc_patterns *patterns, const char *flag, cons
             append_pattern(patterns, kvc_format("%.*s", (int)size, start),
                            kvc_format("%s:%d", path, number));
     }
+    const int code = ferror(file) ? errno : 0; /* of a folder, for example */
     free(line);
     fclose(file);
-    return KVC_OK;
+    return code == 0 ? KVC_OK : cannot_read(flag, path, code, err);
 }
 
 kvc_status kvc_patterns_add(struct kvc_patterns *patterns, const char *flag, const char *text,
                             struct kvc_error *err)
 {
+    patterns->given = true;
     if (text[0] == '@')
         return add_file(patterns, flag, text + 1, err);
     if (text[0] == '\0') {
@@ -170,7 +175,7 @@ kvc_status kvc_select(const struct kvc_registry *registry,
     for (size_t i = 0; i < registry->instance_count; i++) {
         const struct kvc_instance *instance = &registry->instances[i];
         if (instance->check->level <= options->level &&
-            (options->select.count == 0 || any_matches(&options->select, instance->id)) &&
+            (!options->select.given || any_matches(&options->select, instance->id)) &&
             !any_matches(&options->skip, instance->id))
             selection->items[selection->count++] = instance;
     }

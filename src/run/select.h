@@ -18,6 +18,7 @@ struct kvc_pattern {
 struct kvc_patterns {
     struct kvc_pattern *items;
     size_t count;
+    bool given; /* also when all that was given is a file without a pattern */
 };
 
 /* Adds one pattern, or those in a file for "@FILE" (one a line, # comments). flag names the option

@@ -143,7 +143,44 @@ Test(expect, a_file_that_is_not_there)
     cr_assert_eq(kvc_expect_load("/no/such", false, &registry, &expectations, &err), KVC_EUSAGE);
     cr_assert_not_null(strstr(err.what, "/no/such"));
     kvc_expect_clear(&expectations);
-    cr_assert_eq(kvc_expect_load("/no/such", true, &registry, &expectations, &err), KVC_OK);
+    unlink(path);
+    cr_assert_eq(kvc_expect_load(path, true, &registry, &expectations, &err), KVC_OK);
+}
+
+Test(expect, what_is_no_file_or_cannot_be_replaced)
+{
+    static const struct {
+        const char *path;
+        bool to_rewrite;
+        const char *word;
+    } rows[] = {
+        {"/tmp", false, "Is a directory"},    {"/tmp", true, "no plain file"},
+        {"/dev/null", true, "no plain file"}, {"/no/such/x", true, "No such file"},
+        {"", true, "No such file"},
+    };
+    for (size_t i = 0; i < KVC_COUNT_OF(rows); i++) {
+        cr_assert_eq(
+            kvc_expect_load(rows[i].path, rows[i].to_rewrite, &registry, &expectations, &err),
+            KVC_EUSAGE, "%s", rows[i].path);
+        cr_assert_not_null(strstr(err.what, rows[i].word), "%s: %s", rows[i].path, err.what);
+        kvc_expect_clear(&expectations);
+    }
+}
+
+Test(expect, update_keeps_a_link)
+{
+    char target[] = "/tmp/kvconform-expect-XXXXXX";
+    close(mkstemp(target));
+    unlink(path);
+    cr_assert_eq(symlink(target, path), 0);
+    cr_assert_eq(load("f/one fail # a\n"), KVC_OK);
+    kvc_expect_clear(&expectations);
+    cr_assert_eq(kvc_expect_load(path, true, &registry, &expectations, &err), KVC_OK);
+    judge("f/one", KVC_OUTCOME_TIMEOUT, false);
+    cr_assert_str_eq(updated(), "f/one  timeout  # a\n");
+    char there[sizeof(target)] = "";
+    cr_assert_eq(readlink(path, there, sizeof(there)), (ssize_t)strlen(target));
+    unlink(target);
 }
 
 Test(expect, stale_lines)
@@ -202,7 +239,10 @@ Test(expect, update_splits_a_line)
 
 Test(expect, update_fails_where_it_cannot_write)
 {
-    cr_assert_eq(kvc_expect_load("/no/such/folder/x", true, &registry, &expectations, &err),
-                 KVC_OK);
+    char folder[] = "/tmp/kvconform-expect-XXXXXX", file[64];
+    cr_assert_not_null(mkdtemp(folder));
+    snprintf(file, sizeof(file), "%s/x", folder);
+    cr_assert_eq(kvc_expect_load(file, true, &registry, &expectations, &err), KVC_OK);
+    rmdir(folder);
     cr_assert_eq(kvc_expect_update(&expectations, &err), KVC_ESYSTEM);
 }

@@ -143,9 +143,15 @@ Test(select, file)
     cr_assert_str_eq(selected(flag, "**/engine_driven", KVC_LEVEL_OBSERVED),
                      "data/round-trip/engine_driven_inline framing/pipelined");
     unlink(path);
-    cr_assert_str_eq(selected("@/no/such", NULL, KVC_LEVEL_OBSERVED),
-                     "data/round-trip/engine_driven data/round-trip/engine_driven_inline "
-                     "framing/echo-uid/a framing/echo-uid/b framing/pipelined");
+}
+
+Test(select, a_file_without_a_pattern_selects_nothing)
+{
+    static const char refused[] = "error usage: : nothing is selected";
+    cr_assert_eq(
+        strncmp(selected("@/dev/null", NULL, KVC_LEVEL_OBSERVED), refused, strlen(refused)), 0);
+    cr_assert_str_eq(selected("framing/pipelined", "@/dev/null", KVC_LEVEL_OBSERVED),
+                     "framing/pipelined");
 }
 
 Test(select, bad_pattern_arguments)
@@ -156,6 +162,8 @@ Test(select, bad_pattern_arguments)
     cr_assert_eq(err.status, KVC_EUSAGE);
     cr_assert_str_eq(err.where, "--select");
     cr_assert_not_null(strstr(err.what, "/no/such"));
+    cr_assert_eq(kvc_patterns_add(&patterns, "--select", "@/tmp", &err), KVC_EUSAGE);
+    cr_assert_not_null(strstr(err.what, "Is a directory"), "%s", err.what);
     cr_assert_eq(kvc_patterns_add(&patterns, "--skip", "", &err), KVC_EUSAGE);
     cr_assert_eq(patterns.count, 0);
     kvc_patterns_clear(&patterns);
