@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "src/cli/cli.h"
-#include "src/run/registry.h"
+#include "src/cli/list_clauses.h"
 #include "src/run/select.h"
 
 struct list_flags {
@@ -31,7 +31,9 @@ static const struct kvc_option list_table[] = {
     {.name = "clauses",
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(clauses),
-     .help = "with the clause of each check in full, and its source"},
+     .help =
+         "every clause in full: its level, dialects and source, and the check that tests it, or "
+         "the reason why none does"},
     {.name = "families",
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(families),
@@ -45,7 +47,7 @@ static const struct kvc_option list_table[] = {
      .offset = FLAG(format),
      .argument = "FORMAT",
      .choices = format_choices,
-     .help = "text (default), or json: every check with all that is declared of it"},
+     .help = "text (default), or json: every check, or clause, with all that is declared of it"},
 };
 
 static void print_dialects(void)
@@ -81,16 +83,12 @@ static void print_families(const struct kvc_registry *registry)
     }
 }
 
-static void print_check(const struct kvc_registry *registry, const struct kvc_check *check,
-                        bool clauses)
+static void print_check(const struct kvc_registry *registry, const struct kvc_check *check)
 {
     struct kvc_buffer dialects = {0};
     kvc_check_dialects_append(check, &dialects);
     printf("%-44s %-8s %3zu  %s\n", check->id, kvc_level_name(check->level),
            count_instances(registry, check), kvc_buffer_text(&dialects));
-    if (clauses)
-        printf("    %s%s%s%s\n", check->clause, check->source != NULL ? " [" : "",
-               check->source != NULL ? check->source : "", check->source != NULL ? "]" : "");
     kvc_buffer_clear(&dialects);
 }
 
@@ -103,7 +101,7 @@ static void print_checks(const struct list_flags *flags, const struct kvc_regist
             if (selection->items[j]->check != registry->checks[i] || last == registry->checks[i])
                 continue;
             last = registry->checks[i];
-            print_check(registry, last, flags->clauses);
+            print_check(registry, last);
         }
     }
     for (size_t i = 0; i < selection->count && flags->instances; i++)
@@ -185,6 +183,9 @@ static int list_parsed(const struct list_flags *flags)
         status = kvc_registry_load(&registry, &err);
     if (status == KVC_OK && flags->families)
         print_families(&registry);
+    else if (status == KVC_OK && flags->clauses)
+        status =
+            kvc_list_clauses(&registry, &flags->select, strcmp(flags->format, "json") == 0, &err);
     else if (status == KVC_OK && !flags->dialects)
         status = list(flags, &registry, &err);
     if (status != KVC_OK)
@@ -216,6 +217,6 @@ static int command_list(int argc, char **argv)
 
 const struct kvc_command kvc_command_list = {
     .name = "list",
-    .summary = "the checks, one a line; families, dialects",
+    .summary = "the checks, one a line; clauses, families, dialects",
     .run = command_list,
 };

@@ -92,12 +92,12 @@ static kvc_status check_axes(const struct kvc_check *check, struct kvc_error *er
     return KVC_OK;
 }
 
-static kvc_status check_declaration(const struct kvc_check *check, struct kvc_error *err)
+kvc_status kvc_check_declaration(const struct kvc_check *check, struct kvc_error *err)
 {
     if (check->id == NULL || !id_is_valid(check->id))
         return kvc_fail(err, KVC_EFORMAT, "its id must be family/check-name in kebab-case");
-    if (check->clause == NULL || check->clause[0] == '\0' || check->run == NULL)
-        return kvc_fail(err, KVC_EFORMAT, "it has no clause or no function");
+    if (check->clause == NULL || check->clause[0] == '\0')
+        return kvc_fail(err, KVC_EFORMAT, "it has no clause");
     KVC_GUARD(check_dialects(check, err));
     return check_axes(check, err);
 }
@@ -214,7 +214,10 @@ static kvc_status collect(const struct kvc_check *const *checks, size_t count,
         const struct kvc_check *check = checks[i];
         if (check == NULL) /* padding that a sanitizer puts between the entries */
             continue;
-        if (check_declaration(check, err) != KVC_OK) {
+        kvc_status status = kvc_check_declaration(check, err);
+        if (status == KVC_OK && check->run == NULL)
+            status = kvc_fail(err, KVC_EFORMAT, "it has no function");
+        if (status != KVC_OK) {
             kvc_error_set_where(err, "check '%s'", check->id != NULL ? check->id : "");
             return KVC_EFORMAT;
         }
@@ -281,16 +284,46 @@ const struct kvc_check *kvc_registry_find(const struct kvc_registry *registry, c
     return found != NULL ? *found : NULL;
 }
 
+static bool holds_in(const struct kvc_check *check, const struct kvc_dialect *dialect)
+{
+    return kvc_check_in_range(check, dialect) &&
+           (dialect->features & check->features) == check->features;
+}
+
+static const char *newest_release(const struct kvc_dialect *dialect)
+{
+    const char *const *release = dialect->releases;
+    while (release[1] != NULL)
+        release++;
+    return *release;
+}
+
 void kvc_check_dialects_append(const struct kvc_check *check, struct kvc_buffer *out)
 {
-    if (check->first == NULL && check->last == NULL)
+    const size_t newest = kvc_dialect_count - 1;
+    size_t first = kvc_dialect_count, last = 0;
+    for (size_t i = 0; i < kvc_dialect_count; i++) {
+        if (!holds_in(check, kvc_dialects[i]))
+            continue;
+        first = first == kvc_dialect_count ? i : first;
+        last = i;
+    }
+    if (first == kvc_dialect_count) {
+        kvc_buffer_append_text(out, "none");
+        return;
+    }
+    const char *from = kvc_dialects[first]->name;
+    const char *to = newest_release(kvc_dialects[last]);
+    if (first == 0 && last == newest)
         kvc_buffer_append_text(out, "all");
-    else if (check->last == NULL)
-        kvc_buffer_printf(out, "%s and later", check->first);
-    else if (check->first == NULL)
-        kvc_buffer_printf(out, "up to %s", check->last);
+    else if (strcmp(from, to) == 0)
+        kvc_buffer_printf(out, "%s only", from);
+    else if (last == newest)
+        kvc_buffer_printf(out, "%s and later", from);
+    else if (first == 0)
+        kvc_buffer_printf(out, "up to %s", to);
     else
-        kvc_buffer_printf(out, "%s to %s", check->first, check->last);
+        kvc_buffer_printf(out, "%s to %s", from, to);
 }
 
 bool kvc_check_in_range(const struct kvc_check *check, const struct kvc_dialect *dialect)

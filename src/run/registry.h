@@ -20,6 +20,8 @@ kvc_status kvc_registry_load(struct kvc_registry *registry, struct kvc_error *er
 kvc_status kvc_registry_build(const struct kvc_check *const *checks, size_t count,
                               struct kvc_registry *registry, struct kvc_error *err);
 void kvc_registry_clear(struct kvc_registry *registry);
+/* What a declaration must be by itself: its id, clause, dialects and axes. KVC_EFORMAT. */
+kvc_status kvc_check_declaration(const struct kvc_check *check, struct kvc_error *err);
 
 /* NULL when there is none. */
 const struct kvc_check *kvc_registry_find(const struct kvc_registry *registry, const char *id);
@@ -40,7 +42,8 @@ struct kvc_flag_name {
 extern const struct kvc_flag_name kvc_need_names[];
 extern const size_t kvc_need_name_count;
 
-/* "0.5.0 and later", "0.5.0 to 0.5.4", "all": for list, explain and skip reasons. */
+/* In which dialects the clause holds, by range and features: by releases:
+ * "all", "0.5.3 and later", "up to 0.5.5", "0.5.6 only", "none". */
 void kvc_check_dialects_append(const struct kvc_check *check, struct kvc_buffer *out);
 /* Whether the dialect lies between the check's first and last. */
 bool kvc_check_in_range(const struct kvc_check *check, const struct kvc_dialect *dialect);

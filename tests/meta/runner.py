@@ -76,7 +76,7 @@ class Outcomes(unittest.TestCase):
 
     def test_skip(self):
         self.expect("made/skip", "skip", "because of this")
-        self.expect("made/old", "skip", "holds in dialects up to 0.5.1")
+        self.expect("made/old", "skip", "holds in dialects up to 0.5.2")
 
     def test_error(self):
         self.expect("made/error", "error", "a segment: no room")
