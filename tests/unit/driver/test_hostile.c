@@ -275,7 +275,7 @@ Test(hostile, pool_names_that_no_segment_has)
 Test(hostile, a_pool_that_is_not_there)
 {
     const struct kvc_error err = expect_no_worker(
-        (struct kvc_pool_info){KVC_STR("kvconform-test-no-such-pool"), 4096}, KVC_ESYSTEM);
+        (struct kvc_pool_info){KVC_STR("kvconform-test-no-such-pool"), 4096}, KVC_EFORMAT);
     cr_assert_not_null(strstr(err.what, "kvconform-test-no-such-pool"), "%s", err.what);
 }
 
