@@ -92,9 +92,17 @@ struct watch_session *watch_session_get(struct kvc_watch *watch, const struct kv
     struct watch_session *session = watch_session_find(watch, key->request_id);
     if (session == NULL)
         session = begin(watch, key->request_id);
+    session->uses++;
     check_tokens(watch, session, &key->token_ids);
     check_model(watch, session, key);
     return session;
+}
+
+void watch_session_put(struct kvc_watch *watch, struct kvc_str id)
+{
+    struct watch_session *session = watch_session_find(watch, id);
+    if (session != NULL && --session->uses == 0)
+        watch_session_remove(watch, session);
 }
 
 /* ---- its end ---- */

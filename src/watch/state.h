@@ -55,6 +55,7 @@ struct watch_session {
     TAILQ_ENTRY(watch_session) in_list; /* in the order in which they began */
     struct kvc_str id;                  /* its own copy */
     int64_t begun_ms;
+    int64_t uses;    /* requests that are answered, or may be */
     int64_t *tokens; /* the longest sequence so far */
     size_t token_count;
     struct kvc_str model; /* of its last key; its own copy */
@@ -170,6 +171,8 @@ void watch_key_identity(const struct kvc_key *key, uint8_t identity[KVC_BLAKE3_S
 /* The session of a key, made if it is new. Finds KVC_RULE_REQUEST_ID_REUSED. */
 struct watch_session *watch_session_get(struct kvc_watch *watch, const struct kvc_key *key);
 struct watch_session *watch_session_find(struct kvc_watch *watch, struct kvc_str id);
+/* A request of the session is not answered: if that was all, there never was a session. */
+void watch_session_put(struct kvc_watch *watch, struct kvc_str id);
 void watch_session_remove(struct kvc_watch *watch, struct watch_session *session);
 /* What a session that ends, or is forgotten, has left behind. */
 void watch_session_account(struct kvc_watch *watch, const struct watch_session *session);

@@ -56,20 +56,17 @@ static const struct operation operations[KVC_OP_COUNT] = {
 
 static void say(struct kvc_watch *watch, enum kvc_rule_id rule, const char *format, va_list args)
 {
-    char text[512];
-    struct kvc_buffer detail = {0};
-    vsnprintf(text, sizeof(text), format, args);
-    kvc_text_escape(kvc_str_of(text), &detail);
+    char detail[512];
+    vsnprintf(detail, sizeof(detail), format, args);
     const struct kvc_finding finding = {
         .rule = &kvc_rules[rule],
-        .detail = kvc_buffer_text(&detail),
+        .detail = detail,
         .client = watch->current.client,
         .op = watch->current.op,
         .frames = watch->current.frames,
     };
     watch->findings++;
     watch->options.found(watch->options.user, &finding);
-    kvc_buffer_clear(&detail);
 }
 
 void watch_found(struct kvc_watch *watch, enum kvc_rule_id rule, const char *format, ...)
@@ -92,6 +89,21 @@ void watch_left(struct kvc_watch *watch, enum kvc_rule_id rule, const char *form
     va_end(args);
 }
 
+/* Somebody else's words on one line. */
+struct escaped {
+    char text[512];
+};
+
+static struct escaped escape(const char *text)
+{
+    struct escaped escaped;
+    struct kvc_buffer buffer = {0};
+    kvc_text_escape(kvc_str_of(text), &buffer);
+    snprintf(escaped.text, sizeof(escaped.text), "%s", kvc_buffer_text(&buffer));
+    kvc_buffer_clear(&buffer);
+    return escaped;
+}
+
 void kvc_watch_saw(struct kvc_watch *watch, enum kvc_rule_id rule, struct kvc_str client,
                    const struct kvc_frames *frames, const char *format, ...)
 {
@@ -99,10 +111,12 @@ void kvc_watch_saw(struct kvc_watch *watch, enum kvc_rule_id rule, struct kvc_st
     if (frames != NULL && frames->count > 1)
         kvc_request_op(watch->options.dialect, kvc_frames_view(frames, 1), &watch->current.op,
                        NULL);
+    char text[512];
     va_list args;
     va_start(args, format);
-    say(watch, rule, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    watch_left(watch, rule, "%s", escape(text).text);
     watch->current = (struct watch_current){0};
 }
 
@@ -170,6 +184,8 @@ static void give_up(struct kvc_watch *watch, struct watch_flight *flight)
     watch_silence_func *silence = operations[flight->op].silence;
     if (silence != NULL)
         silence(watch, flight);
+    if (flight->has_key)
+        watch_session_put(watch, flight->request_id);
     watch->unanswered++;
     watch_flight_remove(watch, flight);
 }
@@ -303,7 +319,7 @@ void kvc_watch_refused(struct kvc_watch *watch, struct kvc_str client,
     if (flight == NULL)
         return;
     watch->current = (struct watch_current){client, frames, flight->op, flight->found};
-    watch_found(watch, KVC_RULE_REFUSED, "%s", reason);
+    watch_found(watch, KVC_RULE_REFUSED, "%s", escape(reason).text);
     give_up(watch, flight);
     watch->current = (struct watch_current){0};
 }

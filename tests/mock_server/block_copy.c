@@ -62,7 +62,7 @@ bool mock_gather(struct mock_call *call, const struct mock_instance *instance,
     struct copy copy = {call, instance, lists, chunk, data};
     if (mock_guard(gather, &copy))
         return true;
-    mock_remark(call, "the memory of instance %lld is gone", (long long)instance->id);
+    mock_saw(call, KVC_RULE_MEMORY_GONE, "of instance %lld", (long long)instance->id);
     return false;
 }
 
@@ -144,6 +144,6 @@ bool mock_scatter(struct mock_call *call, const struct mock_instance *instance,
     struct copy copy = {call, instance, lists, chunk, (uint8_t *)data};
     if (mock_guard(scatter, &copy))
         return true;
-    mock_remark(call, "the memory of instance %lld is gone", (long long)instance->id);
+    mock_saw(call, KVC_RULE_MEMORY_GONE, "of instance %lld", (long long)instance->id);
     return false;
 }

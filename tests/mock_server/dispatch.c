@@ -179,6 +179,7 @@ static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
         static const uint8_t nil = 0xc0;
         kvc_frames_append_view(&frames, &nil, sizeof(nil));
     }
+    mock_watch_reply(mock, kvc_buffer_view(&addressee->identity), &frames);
     send_reply(dispatch, mock, kvc_buffer_view(&addressee->identity), &frames, call->delay_ms);
 }
 
@@ -226,7 +227,9 @@ static void handle(struct mock_dispatch *dispatch, struct mock *mock, struct mes
 /* Which operation a message is for; KVC_OP_NONE, with the reason said, when it cannot be answered. */
 static enum kvc_op operation_of(struct mock *mock, const struct message *message)
 {
-    const struct mock_call call = {.mock = mock, .identity = kvc_buffer_view(&message->identity)};
+    const struct mock_call call = {.mock = mock,
+                                   .identity = kvc_buffer_view(&message->identity),
+                                   .frames = &message->frames};
     enum kvc_op op = KVC_OP_NONE;
     struct kvc_error err = KVC_ERROR_INIT;
     if (message->frames.count < 2) {
@@ -279,6 +282,8 @@ kvc_status mock_dispatch_serve(struct mock_dispatch *dispatch, struct mock *mock
     size_t count = 0;
     KVC_GUARD(take_up(dispatch, mock, timeout_ms, messages, &count, err));
     mock_pass_time(mock);
+    for (size_t i = 0; i < count; i++)
+        mock_watch_request(mock, kvc_buffer_view(&messages[i].identity), &messages[i].frames);
     for (size_t i = 0; i < count; i++)
         messages[i].op = operation_of(mock, &messages[i]);
     for (int class = CLASS_SYNC; class < CLASS_END; class ++) {

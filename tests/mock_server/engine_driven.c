@@ -3,6 +3,7 @@
 
 #include "tests/mock_server/handlers.h"
 #include "tests/mock_server/inline_transfer.h"
+#include "tests/mock_server/slot_guard.h"
 #include "tests/mock_server/window.h"
 
 /* The instance that a call is for. NULL: the call is refused. */
@@ -208,11 +209,12 @@ static enum mock_answer commit_prepared(struct mock_call *call,
         !mock_transfer_is_of(transfer, key->request_id))
         transfer = NULL;
     if (transfer == NULL) {
-        mock_remark(call, "nothing is prepared for this key");
         call->reply->ok = mock_has(mock, MOCK_DEFECT_COMMIT_UNPREPARED_TRUE);
         return MOCK_REPLY;
     }
     call->reply->ok = true;
+    for (size_t i = 0; i < transfer->object_count; i++)
+        mock_slot_check_written(call, transfer->objects[i]);
     if (!mock_has(mock, MOCK_DEFECT_COMMIT_TWICE_TRUE))
         mock_transfer_publish(transfer, &mock->store);
     else
@@ -289,13 +291,14 @@ enum mock_answer mock_on_prepare_retrieve(struct mock_call *call)
     size_t count = 0;
     struct mock_object **objects = collect(call, &window, layout_of(mock, instance), &count);
     if (objects == NULL) {
-        mock_remark(call, "not every chunk of the window is cached and locked by a lookup");
         if (!mock_has(mock, MOCK_DEFECT_FAILED_RETRIEVE_KEEPS_LOCKS))
             mock_window_unlock(&window);
         return MOCK_REPLY;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        mock_slot_verify(mock, objects[i]);
         mock_store_touch(&mock->store, objects[i]);
+    }
     if (mock_has(mock, MOCK_DEFECT_SLOTS_REVERSED))
         reverse(objects, count);
     if (!mock->pool.shared) {
@@ -322,7 +325,6 @@ enum mock_answer mock_on_commit_retrieve(struct mock_call *call)
     if (transfer != NULL && !mock_has(mock, MOCK_DEFECT_RETRIEVE_KEEPS_LOCK)) {
         mock_transfer_drop(transfer, &mock->store);
     } else if (transfer == NULL && mock->pool.shared) {
-        mock_remark(call, "no retrieve of this key is under way");
         call->reply->ok = !mock_has(mock, MOCK_DEFECT_COMMIT_RETRIEVE_FALSE);
     }
     return MOCK_REPLY;

@@ -1,6 +1,7 @@
 #include "tests/mock_server/housekeeping.h"
 
 #include "src/base/clock.h"
+#include "tests/mock_server/slot_guard.h"
 
 /* Usage above which, and the share of the objects of which, is evicted (protocol.md 4.16). */
 #define EVICTION_WATERMARK 0.8
@@ -19,8 +20,8 @@ static void reap(struct mock *mock, enum mock_mode mode)
         const int64_t patience =
             instance->has_pinged ? mock->options.reap_ms : (int64_t)SILENT_WORKER_MS;
         if (mock->now_ms - instance->seen_ms > patience) {
-            mock_remark_at_large(mock, "instance %lld fell silent and is dropped",
-                                 (long long)instance->id);
+            if (mock->watch != NULL)
+                kvc_watch_dropped(mock->watch, instance->id);
             mock_leave(mock, instance);
         }
         instance = next;
@@ -31,10 +32,7 @@ static void sweep(struct mock *mock)
 {
     if ((double)mock->pool.used > EVICTION_WATERMARK * (double)mock->pool.size)
         mock_store_evict(&mock->store, EVICTION_SHARE, mock->now_ms);
-    const size_t ended =
-        mock_sessions_expire(&mock->sessions, mock->now_ms - mock->options.session_ttl_ms);
-    if (ended > 0)
-        mock_remark_at_large(mock, "%zu sessions were never ended and expired", ended);
+    mock_sessions_expire(&mock->sessions, mock->now_ms - mock->options.session_ttl_ms);
     for (int mode = 0; mode < MOCK_MODE_COUNT; mode++)
         reap(mock, (enum mock_mode)mode);
 }
@@ -52,23 +50,8 @@ void mock_pass_time(struct mock *mock)
 
 void mock_account(struct mock *mock)
 {
-    int64_t locked = 0;
-    size_t reserved = 0;
-    struct mock_object *object;
-    TAILQ_FOREACH(object, &mock->store.by_use, by_use)
-    {
-        locked += mock_object_locks(object, mock->now_ms) > 0;
-        reserved += !object->ready;
-    }
-    if (mock->sessions.count > 0)
-        mock_remark_at_large(mock, "%zu sessions were never ended", mock->sessions.count);
-    if (locked > 0)
-        mock_remark_at_large(mock, "%lld chunks are still locked by lookups", (long long)locked);
-    if (reserved > 0)
-        mock_remark_at_large(mock, "%zu chunks were prepared and never committed", reserved);
-    for (int mode = 0; mode < MOCK_MODE_COUNT; mode++) {
-        if (mock->registry.counts[mode] > 0)
-            mock_remark_at_large(mock, "%zu instances were never unregistered",
-                                 mock->registry.counts[mode]);
-    }
+    if (mock->watch == NULL)
+        return;
+    mock_slots_verify_all(mock);
+    kvc_watch_finish(mock->watch);
 }

@@ -1,5 +1,6 @@
 #include "tests/mock_server/block_copy.h"
 #include "tests/mock_server/handlers.h"
+#include "tests/mock_server/slot_guard.h"
 #include "tests/mock_server/window.h"
 
 /* What a CPU server sends back for an event. */
@@ -22,7 +23,6 @@ static enum mock_answer answer_unknown(struct mock_call *call)
     if (!mock_speaks(mock, KVC_FEATURE_STORE_UNKNOWN_ANSWERED))
         return mock_refuse(call, "instance %lld is not registered",
                            (long long)call->request->instance_id);
-    mock_remark(call, "instance %lld is not registered", (long long)call->request->instance_id);
     call->reply->transfer = (struct kvc_transfer_result){.success = false};
     return MOCK_REPLY;
 }
@@ -56,16 +56,11 @@ static enum ids_state check_ids(struct mock_call *call, const struct mock_kernel
         mock_refuse(call, "%zu block ids where the window has %zu blocks", ids.count, needed);
         return IDS_REFUSED;
     }
-    if (ids.count < needed) {
-        mock_remark(call, "%zu block ids where the window has %zu blocks", ids.count, needed);
+    if (ids.count < needed)
         return IDS_BAD;
-    }
     for (size_t i = 0; i < ids.count; i++) {
-        if (ids.items[i] < 0 || ids.items[i] >= group->shape.num_blocks) {
-            mock_remark(call, "block id %lld of %lld blocks", (long long)ids.items[i],
-                        (long long)group->shape.num_blocks);
+        if (ids.items[i] < 0 || ids.items[i] >= group->shape.num_blocks)
             return IDS_BAD;
-        }
     }
     return IDS_GOOD;
 }
@@ -207,6 +202,7 @@ static bool retrieve(struct mock_call *call, const struct mock_window *window,
         return false;
     for (int64_t i = 0; i < found; i++) {
         struct mock_object *object = mock_window_object(window, i);
+        mock_slot_verify(mock, object);
         mock_store_touch(&mock->store, object);
         if (!mock_scatter(call, instance, lists, i, mock_object_data(&mock->store, object)))
             return false;
@@ -230,8 +226,6 @@ enum mock_answer mock_on_retrieve(struct mock_call *call)
     if (state == IDS_REFUSED)
         return MOCK_SILENCE;
     const bool success = state == IDS_GOOD && retrieve(call, &window, instance, lists);
-    if (!success)
-        mock_remark(call, "not every chunk of the window is cached and locked by a lookup");
     if (!mock_has(mock, success ? MOCK_DEFECT_RETRIEVE_KEEPS_LOCK
                                 : MOCK_DEFECT_FAILED_RETRIEVE_KEEPS_LOCKS))
         mock_window_unlock(&window);

@@ -124,9 +124,6 @@ enum mock_answer mock_on_lookup(struct mock_call *call)
     if (mock_registry_model(&mock->registry, key->model_name, key->world_size) != NULL ||
         mock_has(mock, MOCK_DEFECT_LOOKUP_UNREGISTERED))
         hits = look_up(mock, &window, chunks, readers);
-    else
-        mock_remark(call, "no worker of " KVC_STR_FMT " in a world of %lld is registered",
-                    KVC_STR_ARG(key->model_name), (long long)key->world_size);
     remember_lookup(window.session, key, hits);
     return MOCK_REPLY;
 }
@@ -136,12 +133,7 @@ static struct mock_session *session_with_result(struct mock_call *call)
 {
     struct mock_session *session =
         mock_session_find(&call->mock->sessions, call->request->request_id);
-    if (session == NULL || !session->has_result) {
-        mock_remark(call, "no lookup of request " KVC_STR_FMT " has a result to fetch",
-                    KVC_STR_ARG(call->request->request_id));
-        return NULL;
-    }
-    return session;
+    return session != NULL && session->has_result ? session : NULL;
 }
 
 /* The result is delivered once; what nobody waits for is 0. */
@@ -208,9 +200,6 @@ enum mock_answer mock_on_free_locks(struct mock_call *call)
     struct mock_window window;
     if (!mock_window_of_tokens(call, &window))
         return MOCK_SILENCE;
-    if (LIST_EMPTY(&window.session->locks.locks))
-        mock_remark(call, "request " KVC_STR_FMT " holds no lock",
-                    KVC_STR_ARG(call->request->key.request_id));
     const struct ranks ranks = ranks_of(window.key);
     const struct ranks chunks = chunks_to_free(&window);
     for (int64_t chunk = chunks.first; chunk < chunks.end; chunk++) {
@@ -231,17 +220,11 @@ enum mock_answer mock_on_end_session(struct mock_call *call)
     struct mock *mock = call->mock;
     struct mock_session *session = mock_session_find(&mock->sessions, call->request->request_id);
     mock_transfers_end_session(&mock->transfers, &mock->store, call->request->request_id);
-    if (session == NULL) {
-        mock_remark(call, "there is no session " KVC_STR_FMT,
-                    KVC_STR_ARG(call->request->request_id));
+    if (session == NULL)
         return MOCK_REPLY;
-    }
     const bool model_is_gone =
         session->lookups > 0 &&
         mock_registry_model(&mock->registry, session->model, session->world_size) == NULL;
-    if (!LIST_EMPTY(&session->locks.locks))
-        mock_remark(call, "request " KVC_STR_FMT " ends with locks neither retrieved nor freed",
-                    KVC_STR_ARG(call->request->request_id));
     if (mock_has(mock, MOCK_DEFECT_END_SESSION_KEEPS_LOCKS))
         mock_holder_pass(&session->locks, &mock->orphans);
     mock_session_end(&mock->sessions, session);

@@ -67,6 +67,7 @@ static kvc_status open_state(struct mock *mock, const struct kvc_mock_options *o
     const bool endless = mock_has(mock, MOCK_DEFECT_READ_LEASE_ENDLESS);
     mock_store_init(&mock->store, &mock->pool, endless ? INT64_MAX : mock->options.read_ttl_ms);
     mock->store.evicts_locked = mock_has(mock, MOCK_DEFECT_EVICTS_LOCKED);
+    mock_watch_open(mock);
     mock->now_ms = kvc_now_ms();
     return KVC_OK;
 }
@@ -84,6 +85,7 @@ static void close_state(struct mock *mock)
     mock_store_clear(&mock->store);
     mock_quotas_clear(mock);
     mock_pool_close(&mock->pool);
+    kvc_watch_close(mock->watch);
 }
 
 static kvc_status wake_on(struct running *running, int fd, struct kvc_error *err)

@@ -87,7 +87,6 @@ enum mock_answer mock_on_p2p_query(struct mock_call *call)
             break;
     }
     if (task == NULL) {
-        mock_remark(call, "there is no task %lld", (long long)call->request->task_id);
         call->reply->is_void = true;
         return MOCK_REPLY;
     }

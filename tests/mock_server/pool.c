@@ -17,9 +17,9 @@ static struct mock_range *new_range(int64_t offset, int64_t size, struct mock_ra
     return range;
 }
 
-static int64_t aligned(int64_t size)
+int64_t mock_pool_footprint(const struct mock_pool *pool, int64_t size)
 {
-    return (size + MOCK_POOL_ALIGN - 1) / MOCK_POOL_ALIGN * MOCK_POOL_ALIGN;
+    return (size + MOCK_POOL_ALIGN - 1) / MOCK_POOL_ALIGN * MOCK_POOL_ALIGN + 2 * pool->guard;
 }
 
 static kvc_status open_shared(struct mock_pool *pool, const char *name, struct kvc_error *err)
@@ -84,12 +84,12 @@ bool mock_pool_take(struct mock_pool *pool, int64_t size, int64_t *offset)
 {
     if (size <= 0 || size > pool->size)
         return false;
-    const int64_t need = aligned(size);
+    const int64_t need = mock_pool_footprint(pool, size);
     for (struct mock_range **link = &pool->free; *link != NULL; link = &(*link)->next) {
         struct mock_range *range = *link;
         if (range->size < need)
             continue;
-        *offset = range->offset;
+        *offset = range->offset + pool->guard;
         range->offset += need;
         range->size -= need;
         pool->used += need;
@@ -104,9 +104,10 @@ bool mock_pool_take(struct mock_pool *pool, int64_t size, int64_t *offset)
 
 void mock_pool_give(struct mock_pool *pool, int64_t offset, int64_t size)
 {
-    const int64_t given = aligned(size);
+    const int64_t given = mock_pool_footprint(pool, size);
     struct mock_range *before = NULL;
     struct mock_range *after = pool->free;
+    offset -= pool->guard;
     while (after != NULL && after->offset < offset) {
         before = after;
         after = after->next;

@@ -14,6 +14,7 @@ struct mock_pool {
     int64_t size; /* bytes */
     int64_t used; /* bytes handed out, alignment included */
     bool shared;
+    int64_t guard; /* bytes kept free before and behind each range; a multiple of MOCK_POOL_ALIGN */
     struct kvc_segment segment; /* shared pools only */
     struct mock_range *free;    /* free ranges by offset, never adjacent */
 };
@@ -24,6 +25,8 @@ kvc_status mock_pool_open(struct mock_pool *pool, bool shared, const char *name,
                           struct kvc_error *err);
 void mock_pool_close(struct mock_pool *pool);
 
+/* What size bytes take up, with all that is kept free around them. */
+int64_t mock_pool_footprint(const struct mock_pool *pool, int64_t size);
 /* The first free range that size bytes fit into, from a multiple of MOCK_POOL_ALIGN. False when
  * there is none. */
 bool mock_pool_take(struct mock_pool *pool, int64_t size, int64_t *offset);

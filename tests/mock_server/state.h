@@ -2,6 +2,7 @@
 #ifndef KVC_TESTS_MOCK_SERVER_STATE_H
 #define KVC_TESTS_MOCK_SERVER_STATE_H
 
+#include "src/watch/watch.h"
 #include "src/wire/message.h"
 #include "tests/mock_server/defects.h"
 #include "tests/mock_server/mock.h"
@@ -32,7 +33,8 @@ struct mock {
     struct mock_holder orphans; /* a defect: locks of sessions that have ended */
     int64_t now_ms;             /* when the messages at hand were taken up */
     int64_t next_sweep_ms;
-    bool loop_is_dead; /* a defect: nothing is answered any more */
+    bool loop_is_dead;       /* a defect: nothing is answered any more */
+    struct kvc_watch *watch; /* what clients do wrong; NULL: not --strict */
 };
 
 static inline bool mock_has(const struct mock *mock, enum mock_defect defect)
@@ -65,12 +67,16 @@ typedef enum mock_answer mock_handler(struct mock_call *call);
 /* Ends a handler without a reply; with --strict, the reason goes to stderr. */
 enum mock_answer mock_refuse(const struct mock_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* With --strict, says what the client did wrong though it gets an answer. */
-void mock_remark(const struct mock_call *call, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* The same where no request is at hand. */
-void mock_remark_at_large(const struct mock *mock, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* With --strict, says what only the server can see: a client's mistake with shared memory. */
+void mock_saw(const struct mock_call *call, enum kvc_rule_id rule, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* With --strict, what is said about clients goes to stderr from here on. */
+void mock_watch_open(struct mock *mock);
+void mock_watch_request(const struct mock *mock, struct kvc_bytes identity,
+                        const struct kvc_frames *frames);
+void mock_watch_reply(const struct mock *mock, struct kvc_bytes identity,
+                      const struct kvc_frames *frames);
 
 /* Takes an instance away: what it has under way ends, its locks are given back. */
 void mock_leave(struct mock *mock, struct mock_instance *instance);

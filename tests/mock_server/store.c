@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mock_server/slot_guard.h"
 #include "tests/mock_server/text.h"
 
 void mock_store_init(struct mock_store *store, struct mock_pool *pool, int64_t read_ttl_ms)
@@ -85,6 +86,7 @@ struct mock_object *mock_store_reserve(struct mock_store *store, const struct mo
     object->key.salt = mock_text_copy(key->salt);
     object->layout = *layout;
     object->offset = offset;
+    mock_slot_arm(store, object);
     LIST_INSERT_HEAD(&store->buckets[bucket_of(key)], object, in_bucket);
     TAILQ_INSERT_TAIL(&store->by_use, object, by_use);
     store->count++;
@@ -95,14 +97,14 @@ bool mock_store_could_fit(struct mock_store *store, const struct mock_chunk_layo
                           int64_t count, int64_t now_ms)
 {
     int64_t room = store->pool->size - store->pool->used;
-    const int64_t slot = (layout->bytes + MOCK_POOL_ALIGN - 1) / MOCK_POOL_ALIGN * MOCK_POOL_ALIGN;
+    const int64_t slot = mock_pool_footprint(store->pool, layout->bytes);
     struct mock_object *object;
     TAILQ_FOREACH(object, &store->by_use, by_use)
     {
         if (room / slot >= count)
             break;
         if (may_go(store, object, now_ms))
-            room += object->layout.bytes;
+            room += mock_pool_footprint(store->pool, object->layout.bytes);
     }
     return room / slot >= count;
 }
@@ -110,6 +112,7 @@ bool mock_store_could_fit(struct mock_store *store, const struct mock_chunk_layo
 void mock_store_publish(struct mock_store *store, struct mock_object *object)
 {
     object->ready = true;
+    mock_slot_seal(store, object);
     mock_store_touch(store, object);
 }
 

@@ -44,6 +44,7 @@ struct mock_object {
     int64_t offset; /* in the pool */
     bool ready;     /* false: reserved for a writer, invisible to readers */
     bool is_owned;  /* a transfer has it: that one publishes or removes it */
+    uint64_t sum;   /* of its bytes when it was published, see slot_guard.h */
     LIST_HEAD(, mock_lock) locks;
     int64_t locks_end_ms; /* when all read locks expire */
 };

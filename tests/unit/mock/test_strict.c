@@ -69,8 +69,9 @@ Test(strict, names_operation_and_mistake_of_what_is_not_answered)
     cr_assert_eq(kvc_rpc_noop(&child.rpc, NULL), KVC_OK);
     finish(&child);
     cr_assert_eq(lines(), 1u, "%s", log_text);
-    cr_assert_not_null(strstr(log_text, "lookup not answered: num_kv_readers is 0"), "%s",
-                       log_text);
+    cr_assert_not_null(
+        strstr(log_text, "lookup: no-kv-readers: num_kv_readers is 0; it is never answered"), "%s",
+        log_text);
 }
 
 Test(strict, tells_what_was_left_behind_and_shows_names_escaped)
@@ -86,8 +87,11 @@ Test(strict, tells_what_was_left_behind_and_shows_names_escaped)
     cr_assert_eq(kvc_rpc_call_count(&child.rpc, &query, &count, NULL), KVC_OK);
     cr_assert_eq(count, 0);
     finish(&child);
-    cr_assert_eq(lines(), 3u, "%s", log_text);
-    cr_assert_not_null(strstr(log_text, "no worker of m in a world of 1 is registered"));
-    cr_assert_not_null(strstr(log_text, "other\\x0aid"), "%s", log_text);
-    cr_assert_not_null(strstr(log_text, "1 sessions were never ended"), "%s", log_text);
+    cr_assert_eq(lines(), 4u, "%s", log_text);
+    cr_assert_not_null(strstr(log_text, "lookup: model-not-registered: m in a world of 1; "));
+    cr_assert_not_null(strstr(log_text, "polled-without-lookup: request other\\x0aid; "), "%s",
+                       log_text);
+    cr_assert_not_null(strstr(log_text, "strict: session-not-ended: request bad\\x0a"), "%s",
+                       log_text);
+    cr_assert_not_null(strstr(log_text, "strict: result-not-fetched: "), "%s", log_text);
 }

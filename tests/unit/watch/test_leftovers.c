@@ -74,3 +74,16 @@ Test(leftovers, session_ended_twice_or_never_begun_harms_nobody)
     scene_end(&scene, "r");
     scene_expect(&scene, "");
 }
+
+Test(leftovers, session_of_which_nothing_was_answered_never_began)
+{
+    struct scene scene;
+    scene_open(&scene, "0.5.6");
+    scene_enroll_mapped(&scene);
+    struct kvc_request lookup = {.op = KVC_OP_LOOKUP, .key = scene_key("r", 1, 0, 1), .tp_size = 1};
+    lookup.key.num_kv_readers = 0;
+    scene_ask(&scene, &lookup);
+    scene.now_ms = 10000;
+    scene_leave_mapped(&scene);
+    scene_expect(&scene, "no-kv-readers");
+}

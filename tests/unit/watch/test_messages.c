@@ -202,10 +202,11 @@ Test(refused, says_why_when_nothing_else_was_found)
     kvc_frames_append_copy(&noop, "\x07", 1);
     kvc_frames_append_copy(&noop, "\x18", 1);
     kvc_watch_request(scene.watch, scene.client, &noop, 0);
-    kvc_watch_refused(scene.watch, scene.client, &noop, "it does not feel like it");
+    kvc_watch_refused(scene.watch, scene.client, &noop, "it does not\nfeel like it");
     cr_assert_eq(kvc_watch_unanswered(scene.watch), 1);
     kvc_frames_clear(&noop);
-    cr_assert_str_eq(kvc_buffer_text(&scene.details), "noop: refused: it does not feel like it\n");
+    cr_assert_str_eq(kvc_buffer_text(&scene.details),
+                     "noop: refused: it does not\\x0afeel like it\n");
     scene_expect(&scene, "refused");
 }
 
