@@ -146,6 +146,7 @@ static int run_selected(const struct run_flags *flags, const struct kvc_target_f
         .check_limit_ms = flags->check_limit_ms,
         .run_limit_ms = flags->run_limit_ms,
         .min_checks = (size_t)flags->min_checks,
+        .fail_fast = flags->fail_fast,
         .trace_dir = flags->trace,
         .reproduce = reproduce,
     };

@@ -62,6 +62,11 @@ static const struct kvc_option selection_table[] = {
 };
 
 static const struct kvc_option execution_table[] = {
+    {.name = "fail-fast",
+     .letter = 'x',
+     .kind = KVC_OPTION_FLAG,
+     .offset = FLAG(fail_fast),
+     .help = "start nothing more once something unexpected came of a check"},
     {.name = "jobs",
      .letter = 'j',
      .kind = KVC_OPTION_NUMBER,

@@ -9,7 +9,7 @@ struct run_flags {
     struct kvc_texts select, skip, require;
     const char *level, *transfer, *device;
     const char *expect;
-    bool update_expect, destructive, quiet, verbose;
+    bool update_expect, destructive, fail_fast, quiet, verbose;
     int64_t min_checks, jobs, check_limit_ms, run_limit_ms;
     uint64_t seed;
     const char *junit, *json, *html, *trace, *color;

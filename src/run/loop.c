@@ -413,6 +413,9 @@ void kvc_loop_run(struct kvc_loop *loop)
             break;
         wait_for_something(loop);
         check_jobs(loop);
+        if (loop->stop_reason == NULL && loop->options->fail_fast &&
+            kvc_summary_failed(loop->summary))
+            stop(loop, "another check failed, and --fail-fast was given", true);
         if (loop->stop_reason == NULL && kvc_now_ms() >= loop->deadline_ms) {
             add_problem(loop, "the limit of the whole run was reached");
             stop(loop, "the limit of the whole run was reached", false);

@@ -52,3 +52,14 @@ void kvc_result_set(char **text, const char *format, ...)
     free(*text);
     *text = fresh;
 }
+
+bool kvc_summary_failed(const struct kvc_summary *summary)
+{
+    static const enum kvc_outcome bad[] = {KVC_OUTCOME_FAIL, KVC_OUTCOME_SURPRISE,
+                                           KVC_OUTCOME_TIMEOUT, KVC_OUTCOME_CRASH,
+                                           KVC_OUTCOME_ERROR};
+    for (size_t i = 0; i < KVC_COUNT_OF(bad); i++)
+        if (summary->counts[bad[i]] > 0)
+            return true;
+    return false;
+}

@@ -79,6 +79,10 @@ struct kvc_summary {
     int exit_status; /* design section 2 */
 };
 
+/* Whether something unexpected came of a check: any bad end that no expectation covers, or a pass
+ * that one rules out. */
+bool kvc_summary_failed(const struct kvc_summary *summary);
+
 /* A report format: one table of callbacks. Results come in the order in which checks end; `finish`
  * comes once, also after an interruption. Returns KVC_ESYSTEM when a file cannot be written. */
 struct kvc_report;

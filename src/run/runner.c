@@ -124,6 +124,9 @@ static size_t carried_out(const struct kvc_summary *summary)
 static void find_missing_features(const struct kvc_run_options *options,
                                   const struct kvc_server *server, struct kvc_buffer *problems)
 {
+    if (server->facts.facts.paths == 0)
+        kvc_buffer_append_text(problems, "the server answers no registration: whatever needs a "
+                                         "transfer path was skipped\n");
     for (size_t i = 0; i < kvc_need_name_count; i++) {
         const struct kvc_flag_name *need = &kvc_need_names[i];
         if ((options->required & need->bit) == 0 ||
@@ -149,12 +152,8 @@ static char **split_lines(struct kvc_buffer *lines)
 
 static bool anything_unexpected(const struct kvc_summary *summary)
 {
-    static const enum kvc_outcome bad[] = {KVC_OUTCOME_FAIL, KVC_OUTCOME_SURPRISE,
-                                           KVC_OUTCOME_TIMEOUT, KVC_OUTCOME_CRASH,
-                                           KVC_OUTCOME_ERROR};
-    for (size_t i = 0; i < KVC_COUNT_OF(bad); i++)
-        if (summary->counts[bad[i]] > 0)
-            return true;
+    if (kvc_summary_failed(summary))
+        return true;
     return summary->stale_expectations[0] != NULL || summary->problems[0] != NULL;
 }
 
