@@ -346,9 +346,10 @@ static void keeps_clients_apart(struct kvc_ctx *ctx)
 {
     enum { EACH = 50 };
     const struct kvc_rpc *one = kvc_ctx_rpc(ctx), *other = kvc_ctx_rpc_new(ctx);
+    const uint64_t first = kvc_random_next(kvc_ctx_random(ctx)) >> 1;
     for (uint64_t i = 0; i < EACH; i++) {
-        send_request(ctx, one, number_uid(ctx, i), &noop);
-        send_request(ctx, other, number_uid(ctx, i), &get_chunk_size);
+        send_request(ctx, one, number_uid(ctx, first + i), &noop);
+        send_request(ctx, other, number_uid(ctx, first + i), &get_chunk_size);
     }
     for (int i = 0; i < EACH; i++) {
         expect_op_back(ctx, other, &get_chunk_size);

@@ -76,14 +76,14 @@ enum mock_answer mock_on_clear(struct mock_call *call)
 
 enum mock_answer mock_on_report_blocks(struct mock_call *call)
 {
-    (void)call;
-    return MOCK_REPLY;
+    return mock_has(call->mock, MOCK_DEFECT_REPORT_SILENT) ? MOCK_SILENCE : MOCK_REPLY;
 }
 
+/* The mock has none of them. */
 enum mock_answer mock_on_experimental(struct mock_call *call)
 {
     static const struct kvc_str names[] = {{"kv_event_stream", sizeof("kv_event_stream") - 1}};
-    if (mock_speaks(call->mock, KVC_FEATURE_KV_EVENTS))
+    if (mock_has(call->mock, MOCK_DEFECT_EXPERIMENTAL_CLAIMED))
         call->reply->names = (struct kvc_strs){names, KVC_COUNT_OF(names)};
     return MOCK_REPLY;
 }

@@ -21,6 +21,12 @@
     X(SURPLUS_PAYLOAD_ACCEPTED, "surplus-payload-accepted", "payload frames beyond those of the operation are ignored", "B10") \
     X(ERROR_REPLIED, "error-replied", "a request that cannot be read is answered with a text", "B02") \
     X(TOKENS_WRAPPED, "tokens-wrapped", "tokens that do not fit 32 bits are cut instead of refused", "implementer's slip") \
+    X(CLIENTS_MIXED_UP, "clients-mixed-up", "two clients that use one uid above 127 at the same time get each other's answer", "B04") \
+    X(UID_REMEMBERED, "uid-remembered", "a request that repeats a uid of its client is dropped", "implementer's slip") \
+    X(ZERO_IS_VOID, "zero-is-void", "a result of 0 or false is sent as none", "implementer's slip") \
+    X(BAD_PAYLOAD_MUTES, "bad-payload-mutes", "a client whose payload cannot be read is not answered any more", "B06") \
+    X(ONE_FORM_ONLY, "one-form-only", "a payload in any other form than the shortest one, with all fields in order, is refused", "N29") \
+    X(LARGE_MESSAGE_DROPPED, "large-message-dropped", "messages above 1 MiB are not answered", "implementer's slip") \
     /* control */                                                                                  \
     X(NOOP_TEXT, "noop-text", "NOOP answers \"ok\" in lower case", "implementer's slip") \
     X(PING_FALSE, "ping-false", "PING answers false for an instance it does not know", "B11") \
@@ -30,6 +36,8 @@
     X(CLEAR_IGNORED, "clear-ignored", "CLEAR empties nothing", "B70") \
     X(CLEAR_DROPS_LOCKED, "clear-drops-locked", "CLEAR without force drops locked chunks as well", "B70") \
     X(CLEAR_KEEPS_LOCKED, "clear-keeps-locked", "CLEAR with force keeps locked chunks", "B70") \
+    X(REPORT_SILENT, "report-silent", "REPORT_BLOCK_ALLOCATION is not answered", "B12") \
+    X(EXPERIMENTAL_CLAIMED, "experimental-claimed", "GET_EXPERIMENTAL lists the event stream, which the mock does not have", "implementer's slip") \
     /* registration */                                                                             \
     X(REGISTER_AGAIN_IGNORED, "register-again-ignored", "another registration of a known instance is acknowledged and ignored", "B22") \
     X(UNREGISTER_DROPS_MODEL, "unregister-drops-model", "the first of two workers to leave takes the model with it", "B23") \

@@ -43,9 +43,10 @@ static const struct operation operations[KVC_OP_COUNT] = {
 };
 
 enum {
-    MAX_BATCH = 64,     /* messages taken up together */
-    SWAP_WAIT_MS = 3,   /* a defect waits that long for a second request to swap replies with */
-    LONGEST_CUT_UID = 8 /* bytes, a defect */
+    MAX_BATCH = 64,      /* messages taken up together */
+    SWAP_WAIT_MS = 3,    /* a defect waits that long for a second request to swap replies with */
+    LONGEST_CUT_UID = 8, /* bytes, a defect */
+    LONGEST_MESSAGE = 1024 * 1024 /* bytes, a defect */
 };
 
 struct message {
@@ -139,6 +140,8 @@ void mock_dispatch_clear(struct mock_dispatch *dispatch)
         kvc_frames_clear(&late->frames);
         free(late);
     }
+    mock_memory_clear(&dispatch->uids);
+    mock_memory_clear(&dispatch->muted);
 }
 
 /* ---- one request ---- */
@@ -148,6 +151,8 @@ static void refuse_unreadable(struct mock_dispatch *dispatch, struct mock_call *
                               const struct message *message, const struct kvc_error *err)
 {
     mock_refuse(call, "%s%s%s", err->where, err->where[0] != '\0' ? ": " : "", err->what);
+    if (mock_has(call->mock, MOCK_DEFECT_BAD_PAYLOAD_MUTES))
+        mock_memory_add(&dispatch->muted, call->identity);
     if (!mock_has(call->mock, MOCK_DEFECT_ERROR_REPLIED))
         return;
     struct kvc_frames reply = {0};
@@ -159,6 +164,27 @@ static void refuse_unreadable(struct mock_dispatch *dispatch, struct mock_call *
     send_reply(dispatch, call->mock, call->identity, &reply, 0);
 }
 
+/* The result is the one byte of 0 or of false. */
+static bool is_zero(const struct kvc_frames *reply)
+{
+    return reply->count == 3 && reply->items[2].size == 1 &&
+           (reply->items[2].data[0] == 0x00 || reply->items[2].data[0] == 0xc2);
+}
+
+static kvc_status encode_reply(const struct mock_call *call, const struct message *addressee,
+                               struct kvc_frames *frames, struct kvc_error *err)
+{
+    const struct mock *mock = call->mock;
+    kvc_frames_clear(frames);
+    append_uid(mock, kvc_frames_view(&addressee->frames, 0), frames);
+    append_op(mock, addressee, frames);
+    KVC_GUARD(kvc_reply_encode(mock->options.dialect, call->reply, frames, err));
+    if (!mock_has(mock, MOCK_DEFECT_ZERO_IS_VOID) || !is_zero(frames))
+        return KVC_OK;
+    call->reply->is_void = true;
+    return encode_reply(call, addressee, frames, err);
+}
+
 /* Puts the reply into frames and sends it under the uid of `addressee` (the message itself, but with a
  * defect). */
 static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
@@ -167,9 +193,7 @@ static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
     const struct mock *mock = call->mock;
     struct kvc_frames frames = {0};
     struct kvc_error err = KVC_ERROR_INIT;
-    append_uid(mock, kvc_frames_view(&addressee->frames, 0), &frames);
-    append_op(mock, addressee, &frames);
-    if (kvc_reply_encode(mock->options.dialect, call->reply, &frames, &err) != KVC_OK) {
+    if (encode_reply(call, addressee, &frames, &err) != KVC_OK) {
         mock_refuse(call, "the reply cannot be written: %s", err.what);
         kvc_frames_clear(&frames);
         return;
@@ -189,6 +213,19 @@ static void drop_surplus(const struct mock *mock, struct message *message)
     const int expected = kvc_request_payload_count(mock->options.dialect, message->op);
     if (expected >= 0 && message->frames.count > (size_t)expected + 2)
         message->frames.count = (size_t)expected + 2;
+}
+
+/* A defect: whether the payloads are byte for byte what the codec would write. */
+static bool is_own_form(const struct mock *mock, const struct kvc_request *request,
+                        const struct kvc_frames *frames)
+{
+    struct kvc_frames own = {0};
+    bool same = kvc_request_encode(mock->options.dialect, request, &own, NULL) == KVC_OK &&
+                own.count + 1 == frames->count;
+    for (size_t i = 1; same && i < own.count; i++)
+        same = kvc_bytes_equal(kvc_frames_view(&own, i), kvc_frames_view(frames, i + 1));
+    kvc_frames_clear(&own);
+    return same;
 }
 
 static void handle(struct mock_dispatch *dispatch, struct mock *mock, struct message *message,
@@ -215,6 +252,9 @@ static void handle(struct mock_dispatch *dispatch, struct mock *mock, struct mes
     if (kvc_request_decode(mock->options.dialect, &message->frames, &arena, &request, &err) !=
         KVC_OK)
         refuse_unreadable(dispatch, &call, message, &err);
+    else if (mock_has(mock, MOCK_DEFECT_ONE_FORM_ONLY) &&
+             !is_own_form(mock, &request, &message->frames))
+        mock_refuse(&call, "a payload has another form than the mock would give it");
     else if (operations[message->op].handle(&call) == MOCK_REPLY)
         answer(dispatch, &call, addressee);
     message->frames.count = frame_count;
@@ -224,12 +264,38 @@ static void handle(struct mock_dispatch *dispatch, struct mock *mock, struct mes
 
 /* ---- many ---- */
 
+static bool is_large(const struct kvc_frames *frames)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < frames->count; i++)
+        size += frames->items[i].size;
+    return size > LONGEST_MESSAGE;
+}
+
+/* Defects: the message is dropped, whatever it is. */
+static bool is_dropped(struct mock_dispatch *dispatch, const struct mock *mock,
+                       const struct message *message)
+{
+    const struct kvc_bytes identity = kvc_buffer_view(&message->identity);
+    if (mock_memory_has(&dispatch->muted, identity) ||
+        (mock_has(mock, MOCK_DEFECT_LARGE_MESSAGE_DROPPED) && is_large(&message->frames)))
+        return true;
+    if (!mock_has(mock, MOCK_DEFECT_UID_REMEMBERED) || message->frames.count == 0)
+        return false;
+    struct kvc_buffer uid = {0};
+    kvc_buffer_append(&uid, identity.data, identity.size);
+    kvc_buffer_append(&uid, message->frames.items[0].data, message->frames.items[0].size);
+    const bool repeated = mock_memory_has(&dispatch->uids, kvc_buffer_view(&uid));
+    mock_memory_add(&dispatch->uids, kvc_buffer_view(&uid));
+    kvc_buffer_clear(&uid);
+    return repeated;
+}
+
 /* Which operation a message is for; KVC_OP_NONE, with the reason said, when it cannot be answered. */
 static enum kvc_op operation_of(struct mock *mock, const struct message *message)
 {
-    const struct mock_call call = {.mock = mock,
-                                   .identity = kvc_buffer_view(&message->identity),
-                                   .frames = &message->frames};
+    const struct mock_call call = {
+        .mock = mock, .identity = kvc_buffer_view(&message->identity), .frames = &message->frames};
     enum kvc_op op = KVC_OP_NONE;
     struct kvc_error err = KVC_ERROR_INIT;
     if (message->frames.count < 2) {
@@ -253,7 +319,9 @@ static kvc_status take_up(struct mock_dispatch *dispatch, struct mock *mock, int
     *count = 0;
     KVC_GUARD(kvc_server_receive(dispatch->server, timeout_ms, &messages[0].identity,
                                  &messages[0].frames, err));
-    const int64_t more_ms = mock_has(mock, MOCK_DEFECT_REPLIES_SWAPPED) ? SWAP_WAIT_MS : 0;
+    const bool swaps =
+        mock_has(mock, MOCK_DEFECT_REPLIES_SWAPPED) || mock_has(mock, MOCK_DEFECT_CLIENTS_MIXED_UP);
+    const int64_t more_ms = swaps ? SWAP_WAIT_MS : 0;
     do {
         (*count)++;
     } while (*count < MAX_BATCH &&
@@ -262,7 +330,26 @@ static kvc_status take_up(struct mock_dispatch *dispatch, struct mock *mock, int
     return KVC_OK;
 }
 
-/* A defect: who gets the reply to the i-th message. Pairs of neighbours from one client are swapped. */
+/* A defect: the message of another client that has the same uid, one of several bytes; neither has a
+ * payload. */
+static const struct message *namesake_of(const struct message *messages, size_t count,
+                                         const struct message *message)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (messages[i].op != message->op && messages[i].op != KVC_OP_NONE &&
+            messages[i].frames.count == 2 && message->frames.count == 2 &&
+            message->frames.items[0].size > 1 &&
+            kvc_bytes_equal(kvc_frames_view(&messages[i].frames, 0),
+                            kvc_frames_view(&message->frames, 0)) &&
+            !kvc_bytes_equal(kvc_buffer_view(&messages[i].identity),
+                             kvc_buffer_view(&message->identity)))
+            return &messages[i];
+    }
+    return message;
+}
+
+/* Defects: who gets the reply to the i-th message. Pairs of neighbours from one client are swapped, or
+ * clients that use one uid. */
 static const struct message *addressee_of(const struct mock *mock, const struct message *messages,
                                           size_t count, size_t i)
 {
@@ -272,6 +359,8 @@ static const struct message *addressee_of(const struct mock *mock, const struct 
                         kvc_buffer_view(&messages[other].identity)) &&
         messages[i].op != KVC_OP_NONE && messages[other].op != KVC_OP_NONE)
         return &messages[other];
+    if (mock_has(mock, MOCK_DEFECT_CLIENTS_MIXED_UP))
+        return namesake_of(messages, count, &messages[i]);
     return &messages[i];
 }
 
@@ -285,7 +374,9 @@ kvc_status mock_dispatch_serve(struct mock_dispatch *dispatch, struct mock *mock
     for (size_t i = 0; i < count; i++)
         mock_watch_request(mock, kvc_buffer_view(&messages[i].identity), &messages[i].frames);
     for (size_t i = 0; i < count; i++)
-        messages[i].op = operation_of(mock, &messages[i]);
+        messages[i].op = is_dropped(dispatch, mock, &messages[i])
+                             ? KVC_OP_NONE
+                             : operation_of(mock, &messages[i]);
     for (int class = CLASS_SYNC; class < CLASS_END; class ++) {
         for (size_t i = 0; i < count && !mock->loop_is_dead; i++) {
             if (operations[messages[i].op].class == (enum operation_class) class)

@@ -3,6 +3,7 @@
 #define KVC_TESTS_MOCK_SERVER_DISPATCH_H
 
 #include "src/link/server.h"
+#include "tests/mock_server/memory.h"
 #include "tests/mock_server/state.h"
 
 struct mock_late_reply;
@@ -10,6 +11,8 @@ struct mock_late_reply;
 struct mock_dispatch {
     struct kvc_server *server;
     struct mock_late_reply *late; /* replies that wait for their time, a defect */
+    struct mock_memory uids;      /* each behind its client's identity, a defect */
+    struct mock_memory muted;     /* clients that are not answered, a defect */
 };
 
 /* Waits up to timeout_ms for messages, takes up all that have arrived, and answers them: what servers
