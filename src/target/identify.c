@@ -53,7 +53,14 @@ static kvc_status send_question(struct dialogue *dialogue, int id, bool with_req
     return kvc_client_send(dialogue->client, &frames, uid, err);
 }
 
-static enum answer classify(const struct kvc_frames *reply, int64_t *number)
+/* Ids below 128 are their own encoding, and come back as they were sent. */
+static bool has_right_frames(const struct kvc_frames *reply, int id)
+{
+    return (reply->count == 2 || reply->count == 3) && reply->items[1].size == 1 &&
+           reply->items[1].data[0] == id;
+}
+
+static enum answer classify(const struct kvc_frames *reply, int id, int64_t *number)
 {
     static const struct {
         msgpack_object_type type;
@@ -65,7 +72,9 @@ static enum answer classify(const struct kvc_frames *reply, int64_t *number)
         {MSGPACK_OBJECT_STR, TEXT},
         {MSGPACK_OBJECT_ARRAY, LIST},
     };
-    if (reply->count < 3)
+    if (!has_right_frames(reply, id))
+        return OTHER;
+    if (reply->count == 2)
         return NO_RESULT;
     msgpack_zone zone;
     msgpack_object object;
@@ -80,12 +89,12 @@ static enum answer classify(const struct kvc_frames *reply, int64_t *number)
     return answer;
 }
 
-static kvc_status wait_answer(struct dialogue *dialogue, uint64_t uid, int64_t limit_ms,
+static kvc_status wait_answer(struct dialogue *dialogue, int id, uint64_t uid, int64_t limit_ms,
                               enum answer *answer, int64_t *number, struct kvc_error *err)
 {
     struct kvc_frames reply = {0};
     kvc_status status = kvc_client_wait(dialogue->client, uid, limit_ms, &reply, err);
-    *answer = status == KVC_OK ? classify(&reply, number) : NOTHING;
+    *answer = status == KVC_OK ? classify(&reply, id, number) : NOTHING;
     kvc_frames_clear(&reply);
     return status == KVC_ETIMEOUT ? KVC_OK : status;
 }
@@ -96,7 +105,7 @@ static kvc_status ask(struct dialogue *dialogue, int id, int64_t limit_ms, enum 
 {
     uint64_t uid;
     KVC_GUARD(send_question(dialogue, id, false, &uid, err));
-    return wait_answer(dialogue, uid, limit_ms, answer, number, err);
+    return wait_answer(dialogue, id, uid, limit_ms, answer, number, err);
 }
 
 /* A question whose answer may be silence. `control` is sent after it, is served in the same queue, and
@@ -110,12 +119,12 @@ static kvc_status ask_beside(struct dialogue *dialogue, int id, int control, boo
     int64_t number;
     KVC_GUARD(send_question(dialogue, id, with_request_id, &asked, err));
     KVC_GUARD(send_question(dialogue, control, with_request_id, &controlled, err));
-    KVC_GUARD(
-        wait_answer(dialogue, controlled, dialogue->timeout_ms, &control_answer, &number, err));
+    KVC_GUARD(wait_answer(dialogue, control, controlled, dialogue->timeout_ms, &control_answer,
+                          &number, err));
     if (control_answer == NOTHING)
         return kvc_fail(err, KVC_ETIMEOUT, "the server stopped answering after operation id %d",
                         id);
-    return wait_answer(dialogue, asked, GRACE_MS, answer, &number, err);
+    return wait_answer(dialogue, id, asked, GRACE_MS, answer, &number, err);
 }
 
 static void note(struct kvc_identity *identity, const char *text)

@@ -56,6 +56,33 @@ Test(impossible, largest_chunk_size_that_is_taken)
     peer_stop(&peer);
 }
 
+/* Right but for the frames: one too many, another operation, none. */
+static void serve_wrong_frames(struct peer *peer, const struct kvc_frames *message)
+{
+    static const char *const shapes[][4] = {
+        {"15", "cd0100", "c0"}, {"16", "cd0100"}, {"cc15", "cd0100"}, {"", "cd0100"}, {NULL}};
+    const char *const *shape = shapes[*(const size_t *)peer->user];
+    const char *hex[4] = {"00"};
+    size_t count = 1;
+    cr_assert(frame_is(message, 0, "00"), "nothing more is asked");
+    for (size_t i = 0; i < 3 && shape[i] != NULL; i++)
+        hex[count++] = shape[i];
+    peer_send_hex(peer, hex, count);
+}
+
+Test(impossible, answers_to_the_first_question)
+{
+    for (size_t i = 0; i < 5; i++) {
+        struct peer peer;
+        struct kvc_identity identity;
+        struct kvc_error err = KVC_ERROR_INIT;
+        peer_start(&peer, "tcp://127.0.0.1:0", serve_wrong_frames, &i);
+        cr_assert_eq(kvc_identify(peer.url, NULL, 3000, 1000, &identity, &err), KVC_EUNSUPPORTED);
+        cr_assert_not_null(strstr(err.what, "operation id 21 with something else"), "%s", err.what);
+        peer_stop(&peer);
+    }
+}
+
 Test(impossible, chunks_found)
 {
     static const int64_t tokens[] = {1, 2, 3};
