@@ -70,10 +70,12 @@ static void say_error(struct probe *probe, enum kvc_path path, const struct kvc_
 }
 
 /* Silence is how a server says that it does not have an operation. Whatever else goes wrong is a fault
- * for the checks to find: they are run. */
-static bool is_absent(const struct kvc_error *err)
+ * for the checks to find: they are run. So is an answer to something else than was asked. */
+static bool is_absent(const struct probe *probe, const struct kvc_error *err)
 {
-    return err->status == KVC_ETIMEOUT;
+    const struct kvc_client_counters counters = kvc_client_counters(probe->rpc.client);
+    const uint64_t strays = counters.late + counters.duplicate + counters.unknown;
+    return err->status == KVC_ETIMEOUT && strays == 0;
 }
 
 static bool checksums_answer(const struct probe *probe, int64_t instance_id)
@@ -99,7 +101,7 @@ static void probe_lmcache_driven(struct probe *probe)
     struct kvc_error err = KVC_ERROR_INIT;
     if (kvc_worker_open(&probe->rpc, &options, &worker, &err) != KVC_OK) {
         say_error(probe, KVC_PATH_LMCACHE_DRIVEN, &err);
-        if (!is_absent(&err))
+        if (!is_absent(probe, &err))
             probe->record->facts.paths |= 1u << KVC_PATH_LMCACHE_DRIVEN;
         return;
     }
@@ -118,7 +120,7 @@ static void probe_engine_driven(struct probe *probe)
     if (kvc_worker_open(&probe->rpc, &options, &worker, &err) != KVC_OK) {
         say_error(probe, KVC_PATH_ENGINE_DRIVEN, &err);
         say_error(probe, KVC_PATH_ENGINE_DRIVEN_INLINE, &err);
-        facts->offers_pool = !is_absent(&err);
+        facts->offers_pool = !is_absent(probe, &err);
         if (facts->offers_pool)
             facts->paths |= 1u << KVC_PATH_ENGINE_DRIVEN;
         return;
@@ -153,7 +155,8 @@ static bool p2p_answers(const struct probe *probe)
                                         .object_layout = {{&shape, 1}, {&dtype, 1}}};
     int64_t task = 0;
     struct kvc_error err = KVC_ERROR_INIT;
-    return kvc_rpc_call_count(&probe->rpc, &request, &task, &err) == KVC_OK || !is_absent(&err);
+    return kvc_rpc_call_count(&probe->rpc, &request, &task, &err) == KVC_OK ||
+           !is_absent(probe, &err);
 }
 
 static bool status_has_counters(const struct kvc_buffer *body)
