@@ -7,21 +7,29 @@
 
 #include "src/run/nearest.h"
 
-/* One component of a pattern against one of an id; neither holds a slash. */
+/* One component of a pattern against one of an id; neither holds a slash. Only the last star is ever
+ * stretched: what an earlier one could take, the last one can take as well. */
 static bool component_matches(struct kvc_str pattern, struct kvc_str text)
 {
-    if (pattern.size == 0)
-        return text.size == 0;
-    const struct kvc_str rest = {pattern.data + 1, pattern.size - 1};
-    if (pattern.data[0] == '*') {
-        for (size_t taken = 0; taken <= text.size; taken++)
-            if (component_matches(rest, (struct kvc_str){text.data + taken, text.size - taken}))
-                return true;
-        return false;
+    size_t at = 0, star = SIZE_MAX, stretched = 0;
+    for (size_t i = 0; i < text.size;) {
+        if (at < pattern.size && pattern.data[at] == '*') {
+            star = at++;
+            stretched = i;
+        } else if (at < pattern.size &&
+                   (pattern.data[at] == '?' || pattern.data[at] == text.data[i])) {
+            at++;
+            i++;
+        } else if (star != SIZE_MAX) {
+            at = star + 1;
+            i = ++stretched;
+        } else {
+            return false;
+        }
     }
-    if (text.size == 0 || (pattern.data[0] != '?' && pattern.data[0] != text.data[0]))
-        return false;
-    return component_matches(rest, (struct kvc_str){text.data + 1, text.size - 1});
+    while (at < pattern.size && pattern.data[at] == '*')
+        at++;
+    return at == pattern.size;
 }
 
 /* Cuts the first component off; false when there is none left. */
@@ -39,19 +47,21 @@ static bool next_component(const char **text, struct kvc_str *component)
 
 bool kvc_pattern_matches(const char *pattern, const char *id)
 {
+    const char *after_stars = NULL; /* of the pattern, behind its last double star */
+    const char *stretched = id;     /* of the id, behind what that one takes */
     struct kvc_str wanted, component;
-    if (!next_component(&pattern, &wanted))
-        return true; /* what is left of the id lies below the pattern */
-    if (kvc_str_is(wanted, "**")) {
-        if (kvc_pattern_matches(pattern, id))
-            return true;
-        while (next_component(&id, &component))
-            if (kvc_pattern_matches(pattern, id))
-                return true;
-        return false;
+    while (next_component(&pattern, &wanted)) {
+        if (kvc_str_is(wanted, "**")) {
+            after_stars = pattern;
+            stretched = id;
+        } else if (!next_component(&id, &component) || !component_matches(wanted, component)) {
+            if (after_stars == NULL || !next_component(&stretched, &component))
+                return false;
+            pattern = after_stars;
+            id = stretched;
+        }
     }
-    return next_component(&id, &component) && component_matches(wanted, component) &&
-           kvc_pattern_matches(pattern, id);
+    return true; /* what is left of the id lies below the pattern */
 }
 
 static void append_pattern(struct kvc_patterns *patterns, char *text, char *where)

@@ -71,6 +71,20 @@ Test(select, patterns)
                      rows[i].pattern, rows[i].id);
 }
 
+/* Trying every way in which the stars could share the text would take longer than anybody waits. */
+Test(select, many_stars)
+{
+    char id[64 * 2 + 1];
+    for (size_t i = 0; i < 64; i++)
+        memcpy(id + 2 * i, "a/", 3);
+    cr_assert_not(
+        kvc_pattern_matches("**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/b", id));
+    cr_assert(kvc_pattern_matches("**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/a/**/a", id));
+    memset(id, 'a', sizeof(id) - 1);
+    cr_assert_not(kvc_pattern_matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", id));
+    cr_assert(kvc_pattern_matches("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*", id));
+}
+
 /* The ids that a selection leaves, joined by spaces. */
 static const char *selected(const char *select, const char *skip, enum kvc_level level)
 {
