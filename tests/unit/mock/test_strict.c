@@ -1,38 +1,22 @@
+/* --strict: what the mock says. Which mistakes are found is tested in tests/unit/watch. */
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "tests/unit/mock/child.h"
+#include "tests/unit/mock/strict_log.h"
 
-static char log_path[64];
-static char log_text[8192];
-
-static void start(struct child *child)
-{
-    snprintf(log_path, sizeof(log_path), "/tmp/kvc-strict-%d", (int)getpid());
-    child->stderr_path = log_path;
-    child_start(child, (struct kvc_mock_options){.pool_size = 1 << 20, .strict = true});
-}
-
-/* Ends the mock and reads what it said. */
-static void finish(struct child *child)
-{
-    cr_assert_eq(child_stop(child), 0);
-    FILE *file = fopen(log_path, "re");
-    cr_assert_not_null(file);
-    log_text[fread(log_text, 1, sizeof(log_text) - 1, file)] = '\0';
-    fclose(file);
-    unlink(log_path);
-}
-
-static size_t lines(void)
+static size_t count_lines(const char *text)
 {
     size_t count = 0;
-    for (const char *at = log_text; (at = strchr(at, '\n')) != NULL; at++)
+    while ((text = strchr(text, '\n')) != NULL) {
         count++;
+        text++;
+    }
     return count;
+}
+
+static void expect_in(const char *text, const char *part)
+{
+    cr_assert_not_null(strstr(text, part), "\"%s\" is not in:\n%s", part, text);
 }
 
 static struct kvc_request lookup(const int64_t *tokens, int64_t readers)
@@ -52,33 +36,51 @@ static struct kvc_request lookup(const int64_t *tokens, int64_t readers)
 Test(strict, is_silent_about_a_client_that_does_nothing_wrong)
 {
     struct child child = {0};
-    start(&child);
+    strict_start(&child, (struct kvc_mock_options){0});
     cr_assert_eq(kvc_rpc_noop(&child.rpc, NULL), KVC_OK);
-    finish(&child);
-    cr_assert_str_eq(log_text, "");
+    cr_assert_str_eq(strict_finish(&child), "");
 }
 
-Test(strict, names_operation_and_mistake_of_what_is_not_answered)
+Test(strict, names_client_operation_rule_and_mistake)
 {
     static const int64_t tokens[] = {1, 2};
     struct child child = {0};
-    start(&child);
+    strict_start(&child, (struct kvc_mock_options){0});
     const struct kvc_request request = lookup(tokens, 0);
     uint64_t uid = 0;
     cr_assert_eq(kvc_rpc_send(&child.rpc, &request, &uid, NULL), KVC_OK);
     cr_assert_eq(kvc_rpc_noop(&child.rpc, NULL), KVC_OK);
-    finish(&child);
-    cr_assert_eq(lines(), 1u, "%s", log_text);
-    cr_assert_not_null(
-        strstr(log_text, "lookup: no-kv-readers: num_kv_readers is 0; it is never answered"), "%s",
-        log_text);
+    const char *text = strict_finish(&child);
+    cr_assert_eq(count_lines(text), 1u, "%s", text);
+    cr_assert_eq(strncmp(text, "strict: client 00", strlen("strict: client 00")), 0, "%s", text);
+    expect_in(text, ": lookup: no-kv-readers: num_kv_readers is 0; it is never answered");
+}
+
+Test(strict, says_why_a_request_is_not_answered)
+{
+    struct child child = {0};
+    strict_start(&child, (struct kvc_mock_options){0});
+    const struct kvc_request request = {
+        .op = KVC_OP_REGISTER_ENGINE_DRIVEN,
+        .engine_driven = {.model_name = KVC_STR("m"),
+                          .world_size = 1,
+                          .num_layers = 1,
+                          .hidden_dim_size = 1,
+                          .dtype_str = KVC_STR("torch.float16")},
+    };
+    uint64_t uid = 0;
+    cr_assert_eq(kvc_rpc_send(&child.rpc, &request, &uid, NULL), KVC_OK);
+    cr_assert_eq(kvc_rpc_noop(&child.rpc, NULL), KVC_OK);
+    const char *text = strict_finish(&child);
+    cr_assert_eq(count_lines(text), 1u, "%s", text);
+    expect_in(text, "context: refused: unknown dtype torch.float16; ");
 }
 
 Test(strict, tells_what_was_left_behind_and_shows_names_escaped)
 {
     static const int64_t tokens[] = {1, 2};
     struct child child = {0};
-    start(&child);
+    strict_start(&child, (struct kvc_mock_options){0});
     const struct kvc_request request = lookup(tokens, 1);
     cr_assert_eq(kvc_rpc_call_void(&child.rpc, &request, NULL), KVC_OK);
     int64_t count = -1;
@@ -86,12 +88,10 @@ Test(strict, tells_what_was_left_behind_and_shows_names_escaped)
                                       .request_id = KVC_STR("other\nid")};
     cr_assert_eq(kvc_rpc_call_count(&child.rpc, &query, &count, NULL), KVC_OK);
     cr_assert_eq(count, 0);
-    finish(&child);
-    cr_assert_eq(lines(), 4u, "%s", log_text);
-    cr_assert_not_null(strstr(log_text, "lookup: model-not-registered: m in a world of 1; "));
-    cr_assert_not_null(strstr(log_text, "polled-without-lookup: request other\\x0aid; "), "%s",
-                       log_text);
-    cr_assert_not_null(strstr(log_text, "strict: session-not-ended: request bad\\x0a"), "%s",
-                       log_text);
-    cr_assert_not_null(strstr(log_text, "strict: result-not-fetched: "), "%s", log_text);
+    const char *text = strict_finish(&child);
+    cr_assert_eq(count_lines(text), 4u, "%s", text);
+    expect_in(text, "lookup: model-not-registered: m in a world of 1; ");
+    expect_in(text, "polled-without-lookup: request other\\x0aid; ");
+    expect_in(text, "strict: session-not-ended: request bad\\x0a");
+    expect_in(text, "strict: result-not-fetched: ");
 }
