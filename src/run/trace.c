@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "src/base/clock.h"
+#include "src/wire/recording.h"
 
 /* How much of a long exchange a failure shows: the end, where it went wrong. */
 enum { SHOWN_MESSAGES = 24 };
@@ -92,19 +93,6 @@ void kvc_trace_describe(const struct kvc_trace *trace, const struct kvc_dialect 
     }
 }
 
-static void append_message(const struct kvc_trace_message *message, struct kvc_buffer *out)
-{
-    kvc_buffer_printf(out, "{\"t\": %.6f, \"dir\": \"%s\", \"client\": %d, \"frames\": [",
-                      (double)message->time_ns / 1e9, message->received ? "s2c" : "c2s",
-                      message->connection);
-    for (size_t i = 0; i < message->frames.count; i++) {
-        kvc_buffer_append_text(out, i > 0 ? ", \"" : "\"");
-        kvc_hex_encode(kvc_frames_view(&message->frames, i), out);
-        kvc_buffer_append_byte(out, '"');
-    }
-    kvc_buffer_append_text(out, "]}");
-}
-
 kvc_status kvc_trace_write(const struct kvc_trace *trace, const char *path, struct kvc_error *err)
 {
     FILE *file = fopen(path, "w");
@@ -114,7 +102,11 @@ kvc_status kvc_trace_write(const struct kvc_trace *trace, const char *path, stru
     kvc_buffer_append_byte(&text, '[');
     for (size_t i = 0; i < trace->count; i++) {
         kvc_buffer_append_text(&text, i > 0 ? ",\n" : "");
-        append_message(message_at(trace, i), &text);
+        const struct kvc_trace_message *message = message_at(trace, i);
+        kvc_recording_append(&(struct kvc_recorded_message){(double)message->time_ns / 1e9,
+                                                            message->received, message->connection,
+                                                            message->frames},
+                             &text);
     }
     kvc_buffer_append_text(&text, "]\n");
     const bool written = fwrite(text.data, 1, text.size, file) == text.size;

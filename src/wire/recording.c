@@ -101,3 +101,16 @@ void kvc_recording_clear(struct kvc_recording *recording)
     free(recording->messages);
     *recording = (struct kvc_recording){0};
 }
+
+void kvc_recording_append(const struct kvc_recorded_message *message, struct kvc_buffer *out)
+{
+    kvc_buffer_printf(out, "{\"t\": %.6f, \"dir\": \"%s\", \"client\": %lld, \"frames\": [",
+                      message->seconds, message->from_server ? "s2c" : "c2s",
+                      (long long)message->client);
+    for (size_t i = 0; i < message->frames.count; i++) {
+        kvc_buffer_append_text(out, i > 0 ? ", \"" : "\"");
+        kvc_hex_encode(kvc_frames_view(&message->frames, i), out);
+        kvc_buffer_append_byte(out, '"');
+    }
+    kvc_buffer_append_text(out, "]}");
+}

@@ -1,5 +1,5 @@
 /* Recorded exchanges: the JSON files in fixtures/frames (a list of {t, dir, client, frames in hex}).
- * For decode, replay, and the tests. */
+ * For record, decode, replay, traces of checks, and the tests. */
 #ifndef KVC_WIRE_RECORDING_H
 #define KVC_WIRE_RECORDING_H
 
@@ -21,5 +21,8 @@ struct kvc_recording {
 kvc_status kvc_recording_load(const char *path, struct kvc_recording *recording,
                               struct kvc_error *err);
 void kvc_recording_clear(struct kvc_recording *recording);
+
+/* Appends one message as it stands in the file, without what separates it from the next. */
+void kvc_recording_append(const struct kvc_recorded_message *message, struct kvc_buffer *out);
 
 #endif

@@ -69,3 +69,16 @@ Test(recording, no_file)
     cr_assert_str_eq(err.where, "/nonexistent/file.json");
     cr_assert_eq(recording.count, 0);
 }
+
+Test(recording, a_message_is_written_as_it_is_read)
+{
+    struct kvc_recorded_message message = {.seconds = 1.25, .from_server = true, .client = 3};
+    struct kvc_buffer text = {0};
+    kvc_frames_append_view(&message.frames, "\x01\xff", 2);
+    kvc_frames_append_view(&message.frames, "", 0);
+    kvc_recording_append(&message, &text);
+    cr_assert_str_eq(kvc_buffer_text(&text), "{\"t\": 1.250000, \"dir\": \"s2c\", \"client\": 3, "
+                                             "\"frames\": [\"01ff\", \"\"]}");
+    kvc_buffer_clear(&text);
+    kvc_frames_clear(&message.frames);
+}
