@@ -21,6 +21,7 @@
     X(SURPLUS_PAYLOAD_ACCEPTED, "surplus-payload-accepted", "payload frames beyond those of the operation are ignored", "B10") \
     X(ERROR_REPLIED, "error-replied", "a request that cannot be read is answered with a text", "B02") \
     X(TOKENS_WRAPPED, "tokens-wrapped", "tokens that do not fit 32 bits are cut instead of refused", "implementer's slip") \
+    X(TOKENS_SIGNED, "tokens-signed", "tokens of 2^31 and more are refused", "implementer's slip") \
     X(CLIENTS_MIXED_UP, "clients-mixed-up", "two clients that use one uid above 127 at the same time get each other's answer", "B04") \
     X(UID_REMEMBERED, "uid-remembered", "a request that repeats a uid of its client is dropped", "implementer's slip") \
     X(ZERO_IS_VOID, "zero-is-void", "a result of 0 or false is sent as none", "implementer's slip") \
@@ -52,33 +53,56 @@
     X(POOL_SIZE_WRONG, "pool-size-wrong", "registration says that the pool is 1 MiB larger than it is", "B64") \
     /* lookup and sessions */                                                                      \
     X(LOOKUP_ONE_SHORT, "lookup-one-short", "LOOKUP finds one chunk less when the tokens end inside a chunk", "B59") \
+    X(LOOKUP_ROUNDS_UP, "lookup-rounds-up", "LOOKUP counts the tokens behind the last full chunk as another one", "B59") \
+    X(LOOKUP_ALL_HITS, "lookup-all-hits", "LOOKUP finds every chunk that it is asked for", "N16") \
+    X(LOOKUP_FROM_START, "lookup-from-start", "LOOKUP counts from the key's start", "implementer's slip") \
+    X(LOOKUP_END_UNBOUNDED, "lookup-end-unbounded", "LOOKUP of a key that ends behind the tokens finds chunks up to there, once all others are found", "4.10: 0.5.4") \
     X(LOOKUP_COUNTS_GAPS, "lookup-counts-gaps", "LOOKUP counts chunks behind the first missing one", "B16") \
     X(LOOKUP_IGNORES_RANK, "lookup-ignores-rank", "LOOKUP does not ask for the last rank's chunks", "B27") \
     X(WAIT_COUNTS_TOKENS, "wait-counts-tokens", "WAIT_PREFETCH_STATUS gives tokens instead of chunks", "implementer's slip") \
-    X(LOOKUP_IGNORES_END, "lookup-ignores-end", "LOOKUP looks for all tokens, wherever the key ends", "B59") \
+    X(LOOKUP_END_INVERTED, "lookup-end-inverted", "LOOKUP looks behind the key's end where it should not, and stops there where it should look for all tokens", "B59") \
     X(LOOKUP_SEES_UNCOMMITTED, "lookup-sees-uncommitted", "LOOKUP finds chunks that are prepared and not committed", "B33") \
     X(LOOKUP_LOCKS_BEYOND, "lookup-locks-beyond", "LOOKUP leaves a lock on the ranks of the first incomplete chunk", "4.6: 0.5.1") \
     X(LOOKUP_UNREGISTERED, "lookup-unregistered", "LOOKUP finds chunks of a model that no worker is registered for", "B23") \
     X(RESULT_KEPT, "result-kept", "a lookup's result is delivered again and again", "B39") \
     X(RESULT_LOST, "result-lost", "a second lookup with the same request id gives no result", "B39") \
+    X(RESULT_OF_LAST, "result-of-last", "QUERY and WAIT give the result of the model's last lookup, whoever asks", "B39") \
+    X(UNKNOWN_REQUEST_VOID, "unknown-request-void", "asking for the result of a request without one is answered without a result", "B39") \
+    X(NO_READERS_IS_ONE, "no-readers-is-one", "a lookup for 0 readers is taken as one for 1", "B27") \
     X(SESSION_HASH_TRAP, "session-hash-trap", "a request id used again with other tokens uses the first ones' hashes", "B37") \
+    X(SESSION_HASHES_FROZEN, "session-hashes-frozen", "what a request's tokens have grown by since its first message is not seen", "B61") \
+    X(EMPTY_REQUEST_ID_REFUSED, "empty-request-id-refused", "requests with an empty request id, or one above 1 KiB, are not answered", "implementer's slip") \
     X(END_SESSION_SILENT, "end-session-silent", "END_SESSION is not answered once no worker is registered for the model", "4.4") \
     X(END_SESSION_KEEPS_LOCKS, "end-session-keeps-locks", "END_SESSION leaves the session's locks until they expire", "B30") \
+    X(END_SESSION_DROPS_CHUNKS, "end-session-drops-chunks", "END_SESSION drops the chunks that the session has stored", "B37") \
+    X(END_SESSION_ABORTS_STORE, "end-session-aborts-store", "END_SESSION drops what the session has stored and is not visible yet", "B37") \
+    X(END_UNKNOWN_SILENT, "end-unknown-silent", "END_SESSION of a session that is not there is not answered", "N17") \
+    X(SESSIONS_STAY, "sessions-stay", "END_SESSION gives the locks back and forgets nothing", "B37") \
     /* isolation */                                                                                \
     X(SALT_NOT_IN_KEY, "salt-not-in-key", "chunks of one salt are found with another", "B18") \
+    X(SALT_REFUSED_ALOUD, "salt-refused-aloud", "a request whose salt is not allowed is answered with a text", "B19") \
+    X(SALT_TOO_STRICT, "salt-too-strict", "salts above 64 bytes are refused", "B19") \
+    X(MODEL_JOINED_TO_SALT, "model-joined-to-salt", "model and salt of a key are one text, model@salt", "B19") \
     X(MODEL_NOT_IN_KEY, "model-not-in-key", "chunks of one model are found with another", "B24") \
     X(WORLD_NOT_IN_KEY, "world-not-in-key", "chunks of one world size are found with another", "B24") \
     X(WORKER_NOT_IN_KEY, "worker-not-in-key", "all ranks share one chunk", "B27") \
     X(HASH_NOT_CHAINED, "hash-not-chained", "a chunk's hash does not depend on the chunks before it", "B20") \
+    X(HASH_DROPS_LAST_TOKEN, "hash-drops-last-token", "a chunk's hash covers all of its tokens but the last", "implementer's slip") \
+    X(CHUNKS_OF_ONE_CLIENT, "chunks-of-one-client", "chunks are found only over the connection that stored them", "B21") \
     /* locks */                                                                                    \
     X(READERS_IGNORED, "readers-ignored", "LOOKUP takes one lock however many readers it is told", "B27") \
     X(FREE_IGNORES_RANGE, "free-ignores-range", "freeing a range releases the whole lookup", "B26") \
     X(FREE_FORGETS_SALT, "free-forgets-salt", "FREE_LOOKUP_LOCKS looks for chunks without the salt", "B17") \
     X(FREE_TAKES_OTHERS, "free-takes-others", "FREE_LOOKUP_LOCKS releases locks of other sessions", "B28") \
+    X(FREE_IGNORED, "free-ignored", "FREE_LOOKUP_LOCKS is answered and releases nothing", "B17") \
+    X(FREE_SILENT, "free-silent", "FREE_LOOKUP_LOCKS is not answered once no worker is registered for the model", "4.8") \
+    X(LOCKS_DO_NOT_ADD_UP, "locks-do-not-add-up", "a lookup of chunks that are locked takes no further lock", "B26") \
+    X(LOCKS_OWNED, "locks-owned", "a lock lets only the request read whose lookup took it", "B24") \
     X(RETRIEVE_KEEPS_LOCK, "retrieve-keeps-lock", "RETRIEVE and COMMIT_RETRIEVE leave the chunks locked", "B26") \
     X(RETRIEVE_NEEDS_NO_LOCK, "retrieve-needs-no-lock", "chunks without a lock can be retrieved", "B31") \
     X(FAILED_RETRIEVE_KEEPS_LOCKS, "failed-retrieve-keeps-locks", "a retrieve that misses a chunk leaves the others locked", "B26") \
     X(READ_LEASE_ENDLESS, "read-lease-endless", "locks of a lookup never expire", "B26") \
+    X(EXPIRED_READ_ZEROS, "expired-read-zeros", "a chunk can be read after its lease has run out, and is zeros by then", "N10") \
     X(EVICTS_LOCKED, "evicts-locked", "room is made by dropping locked chunks, too", "B28") \
     /* prepare and commit */                                                                       \
     X(WRITE_LEASE_PUBLISHES, "write-lease-publishes", "a reservation that expires becomes a hit", "B32") \
@@ -91,6 +115,7 @@
     X(FULL_POOL_SPLITS, "full-pool-splits", "PREPARE_STORE offers a part of the chunks when the pool is full", "B55") \
     X(UNALIGNED_ROUNDED, "unaligned-rounded", "a window that does not start and end on a chunk is rounded down", "B63") \
     X(END_UNBOUNDED, "end-unbounded", "a window may end behind the tokens", "4.10: 0.5.4") \
+    X(NEGATIVE_START_CUT, "negative-start-cut", "a window that starts before token 0 is cut to what lies behind it", "4.10: 0.5.1") \
     X(NIL_WORKER_IS_ZERO, "nil-worker-is-zero", "a transfer without worker id is worker 0's", "B21") \
     /* slots and chunk indices */                                                                  \
     X(SLOTS_OVERLAP, "slots-overlap", "the second slot begins in the middle of the first", "N23") \
@@ -117,6 +142,7 @@
     X(KV_FIRST_ALWAYS, "kv-first-always", "tensors with K and V in the second axis are read as if it were the first", "B52") \
     X(LAST_LAYER_LOST, "last-layer-lost", "STORE leaves out the last layer", "B53") \
     X(OTHER_GEOMETRY_SERVED, "other-geometry-served", "chunks are served to a worker whose geometry has the same size", "B25") \
+    X(OTHER_SIZE_SERVED, "other-size-served", "chunks are served to a worker whatever its geometry", "B24") \
     /* store */                                                                                    \
     X(STORE_LOST, "store-lost", "STORE answers true and keeps nothing", "B36") \
     X(BAD_STORE_STAYS_RESERVED, "bad-store-stays-reserved", "STORE with a bad block id leaves its chunks reserved", "B33") \

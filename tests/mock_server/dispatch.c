@@ -1,6 +1,7 @@
 #include "tests/mock_server/dispatch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/wire/pack.h"
 #include "tests/mock_server/handlers.h"
@@ -153,7 +154,9 @@ static void refuse_unreadable(struct mock_dispatch *dispatch, struct mock_call *
     mock_refuse(call, "%s%s%s", err->where, err->where[0] != '\0' ? ": " : "", err->what);
     if (mock_has(call->mock, MOCK_DEFECT_BAD_PAYLOAD_MUTES))
         mock_memory_add(&dispatch->muted, call->identity);
-    if (!mock_has(call->mock, MOCK_DEFECT_ERROR_REPLIED))
+    const bool salt_is_bad = strstr(err->where, "cache_salt") != NULL;
+    if (!mock_has(call->mock, MOCK_DEFECT_ERROR_REPLIED) &&
+        !(salt_is_bad && mock_has(call->mock, MOCK_DEFECT_SALT_REFUSED_ALOUD)))
         return;
     struct kvc_frames reply = {0};
     struct kvc_buffer text = {0};

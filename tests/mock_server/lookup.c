@@ -14,6 +14,8 @@ static int64_t reader_count(const struct mock_call *call)
     int64_t readers = key->num_kv_readers;
     if (!mock_speaks(call->mock, KVC_FEATURE_KV_READERS))
         readers = tp_size > 1 && tp_size > key->world_size ? tp_size : 1;
+    if (readers == 0 && mock_has(call->mock, MOCK_DEFECT_NO_READERS_IS_ONE))
+        return 1;
     return readers < MOCK_MAX_READERS ? readers : MOCK_MAX_READERS;
 }
 
@@ -40,6 +42,8 @@ static struct mock_object *find(const struct mock_window *window, int64_t chunk,
 static bool is_complete(const struct mock_window *window, int64_t chunk)
 {
     struct ranks ranks = ranks_of(window->key);
+    if (mock_has(window->mock, MOCK_DEFECT_LOOKUP_ALL_HITS))
+        return true;
     if (mock_has(window->mock, MOCK_DEFECT_LOOKUP_IGNORES_RANK) && ranks.end - ranks.first > 1)
         ranks.end--;
     for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
@@ -52,7 +56,10 @@ static bool is_complete(const struct mock_window *window, int64_t chunk)
 static int64_t count_hits(const struct mock_window *window, int64_t chunks)
 {
     int64_t hits = 0;
-    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    int64_t first = 0;
+    if (mock_has(window->mock, MOCK_DEFECT_LOOKUP_FROM_START) && window->key->start > 0)
+        first = window->key->start / window->mock->options.chunk_size;
+    for (int64_t chunk = first; chunk < chunks; chunk++) {
         if (is_complete(window, chunk))
             hits++;
         else if (!mock_has(window->mock, MOCK_DEFECT_LOOKUP_COUNTS_GAPS))
@@ -67,7 +74,8 @@ static void lock_chunk(struct mock *mock, const struct mock_window *window, int6
     const struct ranks ranks = ranks_of(window->key);
     for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
         struct mock_object *object = find(window, chunk, rank);
-        if (object == NULL)
+        if (object == NULL || (mock_has(mock, MOCK_DEFECT_LOCKS_DO_NOT_ADD_UP) &&
+                               mock_object_locks(object, mock->now_ms) > 0))
             continue;
         mock_store_lock(&mock->store, object, &window->session->locks, readers, mock->now_ms);
         mock_store_touch(&mock->store, object);
@@ -84,15 +92,27 @@ static void remember_lookup(struct mock_session *session, const struct kvc_key *
     session->world_size = key->world_size;
 }
 
+/* Defects: what LOOKUP makes of the chunks that it has found. */
+static int64_t miscount(const struct mock *mock, const struct mock_window *window, int64_t hits)
+{
+    const int64_t chunk_size = mock->options.chunk_size;
+    const bool ends_inside_chunk = (int64_t)window->key->token_ids.count % chunk_size != 0;
+    const bool has_all = hits == window->chunks;
+    if (mock_has(mock, MOCK_DEFECT_LOOKUP_ONE_SHORT) && ends_inside_chunk && hits > 0)
+        return hits - 1;
+    if (mock_has(mock, MOCK_DEFECT_LOOKUP_ROUNDS_UP) && ends_inside_chunk && has_all)
+        return hits + 1;
+    if (mock_has(mock, MOCK_DEFECT_LOOKUP_END_UNBOUNDED) && has_all &&
+        window->key->end > hits * chunk_size)
+        return window->key->end / chunk_size;
+    return hits;
+}
+
 /* Finds and locks the leading chunks that every rank has; returns how many. */
 static int64_t look_up(struct mock *mock, const struct mock_window *window, int64_t chunks,
                        int64_t readers)
 {
-    int64_t hits = count_hits(window, chunks);
-    const bool ends_inside_chunk =
-        (int64_t)window->key->token_ids.count % mock->options.chunk_size != 0;
-    if (mock_has(mock, MOCK_DEFECT_LOOKUP_ONE_SHORT) && ends_inside_chunk && hits > 0)
-        hits--;
+    const int64_t hits = miscount(mock, window, count_hits(window, chunks));
     if (mock_has(mock, MOCK_DEFECT_READERS_IGNORED))
         readers = 1;
     for (int64_t chunk = 0; chunk < hits; chunk++)
@@ -115,15 +135,18 @@ enum mock_answer mock_on_lookup(struct mock_call *call)
         return MOCK_SILENCE;
 
     int64_t chunks = window.chunks;
-    if (mock_speaks(mock, KVC_FEATURE_LOOKUP_END) &&
-        !mock_has(mock, MOCK_DEFECT_LOOKUP_IGNORES_END)) {
+    if (mock_speaks(mock, KVC_FEATURE_LOOKUP_END) !=
+        mock_has(mock, MOCK_DEFECT_LOOKUP_END_INVERTED)) {
         const int64_t end = key->end > 0 ? key->end / mock->options.chunk_size : 0;
         chunks = end < chunks ? end : chunks;
     }
     int64_t hits = 0;
-    if (mock_registry_model(&mock->registry, key->model_name, key->world_size) != NULL ||
-        mock_has(mock, MOCK_DEFECT_LOOKUP_UNREGISTERED))
+    struct mock_model *model =
+        mock_registry_model(&mock->registry, key->model_name, key->world_size);
+    if (model != NULL || mock_has(mock, MOCK_DEFECT_LOOKUP_UNREGISTERED))
         hits = look_up(mock, &window, chunks, readers);
+    if (model != NULL)
+        model->last_result = hits;
     remember_lookup(window.session, key, hits);
     return MOCK_REPLY;
 }
@@ -136,18 +159,26 @@ static struct mock_session *session_with_result(struct mock_call *call)
     return session != NULL && session->has_result ? session : NULL;
 }
 
+static int64_t result_of(const struct mock *mock, const struct mock_session *session)
+{
+    const struct mock_model *model =
+        mock_registry_model(&mock->registry, session->model, session->world_size);
+    return model != NULL && mock_has(mock, MOCK_DEFECT_RESULT_OF_LAST) ? model->last_result
+                                                                       : session->result;
+}
+
 /* The result is delivered once; what nobody waits for is 0. */
 enum mock_answer mock_on_query_status(struct mock_call *call)
 {
+    const struct mock *mock = call->mock;
     struct mock_session *session = session_with_result(call);
-    if (session == NULL)
+    call->reply->is_void = session == NULL
+                               ? mock_has(mock, MOCK_DEFECT_UNKNOWN_REQUEST_VOID)
+                               : session->lookups > 1 && mock_has(mock, MOCK_DEFECT_RESULT_LOST);
+    if (session == NULL || call->reply->is_void)
         return MOCK_REPLY;
-    if (mock_has(call->mock, MOCK_DEFECT_RESULT_LOST) && session->lookups > 1) {
-        call->reply->is_void = true;
-        return MOCK_REPLY;
-    }
-    call->reply->count = session->result;
-    session->has_result = mock_has(call->mock, MOCK_DEFECT_RESULT_KEPT);
+    call->reply->count = result_of(mock, session);
+    session->has_result = mock_has(mock, MOCK_DEFECT_RESULT_KEPT);
     return MOCK_REPLY;
 }
 
@@ -200,6 +231,12 @@ enum mock_answer mock_on_free_locks(struct mock_call *call)
     struct mock_window window;
     if (!mock_window_of_tokens(call, &window))
         return MOCK_SILENCE;
+    if (mock_has(mock, MOCK_DEFECT_FREE_IGNORED))
+        return MOCK_REPLY;
+    if (mock_has(mock, MOCK_DEFECT_FREE_SILENT) &&
+        mock_registry_model(&mock->registry, window.key->model_name, window.key->world_size) ==
+            NULL)
+        return MOCK_SILENCE;
     const struct ranks ranks = ranks_of(window.key);
     const struct ranks chunks = chunks_to_free(&window);
     for (int64_t chunk = chunks.first; chunk < chunks.end; chunk++) {
@@ -219,15 +256,21 @@ enum mock_answer mock_on_end_session(struct mock_call *call)
 {
     struct mock *mock = call->mock;
     struct mock_session *session = mock_session_find(&mock->sessions, call->request->request_id);
-    mock_transfers_end_session(&mock->transfers, &mock->store, call->request->request_id);
+    mock_transfers_end_session(&mock->transfers, &mock->store, call->request->request_id,
+                               mock_has(mock, MOCK_DEFECT_END_SESSION_ABORTS_STORE));
+    if (mock_has(mock, MOCK_DEFECT_END_SESSION_DROPS_CHUNKS))
+        mock_transfers_drop_stored(&mock->store, call->request->request_id);
     if (session == NULL)
-        return MOCK_REPLY;
+        return mock_has(mock, MOCK_DEFECT_END_UNKNOWN_SILENT) ? MOCK_SILENCE : MOCK_REPLY;
     const bool model_is_gone =
         session->lookups > 0 &&
         mock_registry_model(&mock->registry, session->model, session->world_size) == NULL;
     if (mock_has(mock, MOCK_DEFECT_END_SESSION_KEEPS_LOCKS))
         mock_holder_pass(&session->locks, &mock->orphans);
-    mock_session_end(&mock->sessions, session);
+    if (mock_has(mock, MOCK_DEFECT_SESSIONS_STAY))
+        mock_holder_release(&session->locks);
+    else
+        mock_session_end(&mock->sessions, session);
     if (mock_has(mock, MOCK_DEFECT_END_SESSION_SILENT) && model_is_gone)
         return MOCK_SILENCE;
     return MOCK_REPLY;

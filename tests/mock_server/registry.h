@@ -58,6 +58,7 @@ struct mock_model {
     int64_t world_size;
     size_t instances;
     struct mock_chunk_layout last_layout; /* of its latest registration */
+    int64_t last_result;                  /* of its latest lookup; for a defect */
 };
 
 struct mock_registry {

@@ -30,7 +30,7 @@ static size_t bucket_of(const struct mock_object_key *key)
 static bool key_equal(const struct mock_object_key *a, const struct mock_object_key *b)
 {
     return memcmp(a->hash, b->hash, sizeof(a->hash)) == 0 && a->kv_rank == b->kv_rank &&
-           a->group == b->group && kvc_str_equal(a->model, b->model) &&
+           a->group == b->group && a->client == b->client && kvc_str_equal(a->model, b->model) &&
            kvc_str_equal(a->salt, b->salt);
 }
 

@@ -16,6 +16,7 @@ struct mock_object_key {
     int64_t kv_rank;
     int64_t group;
     struct kvc_str salt;
+    uint64_t client; /* 0, but with a defect */
 };
 
 struct mock_object;
@@ -41,10 +42,11 @@ struct mock_object {
     TAILQ_ENTRY(mock_object) by_use;
     struct mock_object_key key; /* texts are the object's own */
     struct mock_chunk_layout layout;
-    int64_t offset; /* in the pool */
-    bool ready;     /* false: reserved for a writer, invisible to readers */
-    bool is_owned;  /* a transfer has it: that one publishes or removes it */
-    uint64_t sum;   /* of its bytes when it was published, see slot_guard.h */
+    int64_t offset;   /* in the pool */
+    bool ready;       /* false: reserved for a writer, invisible to readers */
+    bool is_owned;    /* a transfer has it: that one publishes or removes it */
+    uint64_t request; /* whose transfer made it; for a defect */
+    uint64_t sum;     /* of its bytes when it was published, see slot_guard.h */
     LIST_HEAD(, mock_lock) locks;
     int64_t locks_end_ms; /* when all read locks expire */
 };

@@ -50,6 +50,8 @@ struct mock_transfer *mock_transfer_begin(struct mock_transfers *transfers,
     transfer->end_ms = end_ms;
     transfer->objects = objects;
     transfer->object_count = object_count;
+    for (size_t i = 0; i < object_count; i++)
+        objects[i]->request = transfer->request;
     LIST_INSERT_HEAD(&transfers->list, transfer, in_list);
     return transfer;
 }
@@ -120,15 +122,31 @@ void mock_transfers_expire(struct mock_transfers *transfers, struct mock_store *
 }
 
 void mock_transfers_end_session(struct mock_transfers *transfers, struct mock_store *store,
-                                struct kvc_str request_id)
+                                struct kvc_str request_id, bool drop)
 {
     const uint64_t request = request_hash(request_id);
     struct mock_transfer *transfer = LIST_FIRST(&transfers->list);
     while (transfer != NULL) {
         struct mock_transfer *next = LIST_NEXT(transfer, in_list);
-        if (transfer->kind == MOCK_STORED && transfer->request == request)
-            mock_transfer_publish(transfer, store);
+        if (transfer->kind == MOCK_STORED && transfer->request == request) {
+            if (drop)
+                mock_transfer_drop(transfer, store);
+            else
+                mock_transfer_publish(transfer, store);
+        }
         transfer = next;
+    }
+}
+
+void mock_transfers_drop_stored(struct mock_store *store, struct kvc_str request_id)
+{
+    const uint64_t request = request_hash(request_id);
+    struct mock_object *object = TAILQ_FIRST(&store->by_use);
+    while (object != NULL) {
+        struct mock_object *next = TAILQ_NEXT(object, by_use);
+        if (object->ready && object->request == request)
+            mock_store_remove(store, object);
+        object = next;
     }
 }
 

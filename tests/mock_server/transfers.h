@@ -53,9 +53,12 @@ void mock_transfer_publish_and_keep(struct mock_transfer *transfer, struct mock_
  * defect). */
 void mock_transfers_expire(struct mock_transfers *transfers, struct mock_store *store,
                            int64_t now_ms, bool leases_publish);
-/* Publishes the stores of a request at once: with its session, all that it began is over. */
+/* Publishes the stores of a request at once: with its session, all that it began is over. drop, a
+ * defect: they are dropped. */
 void mock_transfers_end_session(struct mock_transfers *transfers, struct mock_store *store,
-                                struct kvc_str request_id);
+                                struct kvc_str request_id, bool drop);
+/* A defect: drops what transfers of a request have made visible. */
+void mock_transfers_drop_stored(struct mock_store *store, struct kvc_str request_id);
 /* Ends what an engine-driven instance has under way: dropped, or published with a defect. */
 void mock_transfers_leave(struct mock_transfers *transfers, struct mock_store *store,
                           int64_t instance_id, bool publish);

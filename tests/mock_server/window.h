@@ -12,6 +12,9 @@ struct mock_window {
     int64_t chunks;        /* how many those are */
     int64_t first, count;  /* the window, in chunks; count 0: empty */
     int64_t worker;
+    /* what goes into the objects' keys */
+    struct kvc_str model, salt;
+    uint64_t client;
 };
 
 /* The window of one worker's transfer. False, with the call refused, when it has no worker id, does not
