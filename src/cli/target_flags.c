@@ -118,6 +118,8 @@ kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
                       : is_mock              ? KVC_DEFAULT_MOCK_TIMEOUT_MS
                                              : KVC_DEFAULT_TIMEOUT_MS,
     };
+    if (flags->launch_log != NULL && flags->launch == NULL)
+        return kvc_fail(err, KVC_EUSAGE, "--launch-log is for the server of --launch");
     for (size_t i = 0; i < flags->defects.count; i++)
         if (!defect_exists(flags->defects.items[i]))
             return unknown_defect(flags->defects.items[i], err);

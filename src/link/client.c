@@ -8,6 +8,7 @@
 #include "src/base/clock.h"
 #include "src/link/connect.h"
 #include "src/link/socket.h"
+#include "src/link/url.h"
 
 enum {
     MAX_UID_BYTES = 9,
@@ -46,6 +47,12 @@ struct kvc_client {
     kvc_client_trace_func *trace;
     void *trace_user;
 };
+
+kvc_status kvc_client_check_url(const char *url, struct kvc_error *err)
+{
+    struct kvc_url parts;
+    return kvc_url_parse(url, KVC_URL_CONNECT, &parts, err);
+}
 
 kvc_status kvc_client_open(const char *url, int64_t connect_timeout_ms, struct kvc_client **client,
                            struct kvc_error *err)

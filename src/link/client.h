@@ -19,6 +19,9 @@ struct kvc_client_counters {
     uint64_t unknown;   /* replies with a uid never sent, or with no frame at all */
 };
 
+/* Whether kvc_client_open takes the URL. KVC_EUSAGE. */
+kvc_status kvc_client_check_url(const char *url, struct kvc_error *err);
+
 /* Connects to url (tcp://HOST:PORT or ipc://PATH) and waits until the peer has completed the ZMQ
  * handshake. KVC_EUSAGE for a URL that is none; KVC_ECONNECT when there is no peer within
  * connect_timeout_ms, saying why if the system knows (refused, no such host). Never sets a socket

@@ -106,12 +106,21 @@ static void take_head(CURL *curl, struct kvc_http_response *response)
              type == NULL ? "" : type);
 }
 
-static kvc_status check_base_url(const char *base_url, struct kvc_error *err)
+/* As libcurl reads it: a host, and a port that is a number. */
+static bool can_be_parsed(const char *url)
+{
+    CURLU *parts = curl_url();
+    const bool parsed = parts != NULL && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK;
+    curl_url_cleanup(parts);
+    return parsed;
+}
+
+kvc_status kvc_http_check_url(const char *base_url, struct kvc_error *err)
 {
     bool good = strncmp(base_url, "http://", 7) == 0 && base_url[7] != '\0';
     for (const char *c = base_url; good && *c != '\0'; c++)
         good = *c > ' ' && *c < 0x7f;
-    if (good)
+    if (good && can_be_parsed(base_url))
         return KVC_OK;
     struct kvc_buffer shown = {0};
     kvc_text_escape((struct kvc_str){base_url, strnlen(base_url, 120)}, &shown);
@@ -150,7 +159,7 @@ kvc_status kvc_http_request(const char *method, const char *base_url, const char
 {
     *response = (struct kvc_http_response){0};
     struct exchange exchange;
-    KVC_GUARD(check_base_url(base_url, err));
+    KVC_GUARD(kvc_http_check_url(base_url, err));
     KVC_GUARD(open_exchange(&exchange, base_url, path, err));
     set_options(&exchange, timeout_ms, &response->body);
     set_method(&exchange, method, body);

@@ -12,6 +12,9 @@ struct kvc_http_response {
 
 enum { KVC_HTTP_MAX_BODY = 4 << 20 };
 
+/* Whether it can be asked at all: http://HOST or http://HOST:PORT, and perhaps a path. KVC_EUSAGE. */
+kvc_status kvc_http_check_url(const char *base_url, struct kvc_error *err);
+
 /* One request. method "GET", "POST", "PUT" or "DELETE"; body may be NULL (none) and is sent as
  * application/json. base_url and path are joined ("http://h:1" + "/status"). Redirects are not
  * followed, proxies not used. KVC_ECONNECT, KVC_ETIMEOUT, KVC_EFORMAT (not HTTP, body too large),

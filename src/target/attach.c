@@ -11,6 +11,7 @@ static kvc_status attach_start(struct kvc_target *target, const struct kvc_targe
     snprintf(target->rpc_url, sizeof(target->rpc_url), "%s", options->rpc_url);
     snprintf(target->http_url, sizeof(target->http_url), "%s",
              options->http_url != NULL ? options->http_url : "");
+    KVC_GUARD(kvc_target_check_urls(target, err));
     return kvc_target_identify(target, options->connect_timeout_ms, err);
 }
 

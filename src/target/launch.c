@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,9 +28,8 @@ enum {
 };
 
 struct launch_state {
-    int stop_fd; /* the supervisor ends the server when this closes */
-    char *log_path;
-    bool log_is_temporary;
+    int stop_fd;     /* the supervisor ends the server when this closes */
+    int log_fd;      /* to read the log's end; -1: it is no plain file */
     int exit_status; /* of a command that ended by itself */
 };
 
@@ -106,41 +106,61 @@ static kvc_status resolve_addresses(struct kvc_target *target, char **command,
                 target->rpc_url, sizeof(target->rpc_url));
     resolve_url(options->http_url, options->launch, HTTP_PORT, "http://127.0.0.1:" HTTP_PORT, ports,
                 target->http_url, sizeof(target->http_url));
+    KVC_GUARD(kvc_target_check_urls(target, err));
     *command = fill_in_ports(options->launch, ports);
     return KVC_OK;
 }
 
 /* ---- the log ---- */
 
+static kvc_status cannot_write_log(const char *path, struct kvc_error *err)
+{
+    return kvc_fail(err, KVC_EUSAGE, "cannot write the server's log '%s': %s", path,
+                    strerror(errno));
+}
+
+/* *fd is for the server to write to. */
 static kvc_status open_log(const struct kvc_target_options *options, struct launch_state *state,
                            int *fd, struct kvc_error *err)
 {
-    if (options->launch_log != NULL) {
-        state->log_path = kvc_strdup(options->launch_log);
-        *fd = open(state->log_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    struct stat there;
+    *fd = open(options->launch_log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (*fd < 0)
+        return cannot_write_log(options->launch_log, err);
+    if (fstat(*fd, &there) == 0 && S_ISREG(there.st_mode))
+        state->log_fd = open(options->launch_log, O_RDONLY | O_CLOEXEC);
+    return KVC_OK;
+}
+
+/* One that has no name any more, so that nobody needs to remove it. */
+static kvc_status open_temporary_log(struct launch_state *state, int *fd, struct kvc_error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    char *path = kvc_format("%s/kvconform-launch-XXXXXX", folder ? folder : "/tmp");
+    kvc_status status = KVC_OK;
+    *fd = mkostemp(path, O_CLOEXEC);
+    if (*fd >= 0) {
+        unlink(path);
+        state->log_fd = fcntl(*fd, F_DUPFD_CLOEXEC, 0);
     } else {
-        const char *folder = getenv("TMPDIR");
-        state->log_path = kvc_format("%s/kvconform-launch-XXXXXX", folder ? folder : "/tmp");
-        state->log_is_temporary = true;
-        *fd = mkostemp(state->log_path, O_CLOEXEC);
+        status = cannot_write_log(path, err);
     }
-    if (*fd >= 0)
-        return KVC_OK;
-    state->log_is_temporary = false;
-    return kvc_fail(err, KVC_EUSAGE, "cannot write the server's log '%s': %s", state->log_path,
-                    strerror(errno));
+    free(path);
+    return status;
 }
 
 /* Appends the last lines of the log, joined by " | ". */
 static void append_log_tail(const struct launch_state *state, struct kvc_buffer *out)
 {
-    char bytes[LOG_TAIL_BYTES + 1] = "";
-    FILE *file = fopen(state->log_path, "r");
-    if (file == NULL)
+    char bytes[LOG_TAIL_BYTES + 1];
+    struct stat log;
+    if (state->log_fd < 0 || fstat(state->log_fd, &log) != 0)
         return;
-    const bool cut = fseek(file, -LOG_TAIL_BYTES, SEEK_END) == 0;
-    const size_t size = fread(bytes, 1, LOG_TAIL_BYTES, file);
-    fclose(file);
+    const bool cut = log.st_size > LOG_TAIL_BYTES;
+    const ssize_t size =
+        pread(state->log_fd, bytes, LOG_TAIL_BYTES, cut ? log.st_size - LOG_TAIL_BYTES : 0);
+    if (size < 0)
+        return;
     bytes[size] = '\0';
     const char *start = cut && strchr(bytes, '\n') != NULL ? strchr(bytes, '\n') + 1 : bytes;
     for (const char *c = start; *c != '\0'; c++) {
@@ -227,10 +247,13 @@ static kvc_status launch_start(struct kvc_target *target, const struct kvc_targe
     char *command = NULL;
     int log_fd = -1;
     state->stop_fd = -1;
+    state->log_fd = -1;
     target->state = state;
     kvc_status status = resolve_addresses(target, &command, err);
     if (status == KVC_OK)
-        status = open_log(&target->options, state, &log_fd, err);
+        status = target->options.launch_log != NULL
+                     ? open_log(&target->options, state, &log_fd, err)
+                     : open_temporary_log(state, &log_fd, err);
     if (status == KVC_OK)
         status = start_supervisor(target, command, log_fd, err);
     if (log_fd >= 0)
@@ -252,9 +275,8 @@ static void launch_stop(struct kvc_target *target)
         close(state->stop_fd);
     if (target->process != 0)
         kvc_target_end_process(target->process, false, STOP_GRACE_MS);
-    if (state->log_is_temporary)
-        unlink(state->log_path);
-    free(state->log_path);
+    if (state->log_fd >= 0)
+        close(state->log_fd);
     free(state);
     target->state = NULL;
     target->process = 0;

@@ -71,21 +71,6 @@ static void add_mapped(const char *pid, struct kvc_buffer *before, struct kvc_bu
         fclose(maps);
 }
 
-static struct kvc_buffer segments_of_group(pid_t group, struct kvc_buffer *before)
-{
-    struct kvc_buffer found = {0};
-    DIR *folder = opendir("/proc");
-    if (folder == NULL)
-        return found;
-    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 0 && getpgid(pid) == group)
-            add_mapped(entry->d_name, before, &found);
-    }
-    closedir(folder);
-    return found;
-}
-
 static void remove_segments(struct kvc_buffer *names)
 {
     for (char *name = strtok((char *)kvc_buffer_text(names), "\n"); name != NULL;
@@ -108,27 +93,81 @@ static _Noreturn void be_command(const char *command, int supervisor, int log_fd
     _exit(127);
 }
 
-static bool group_lives(pid_t group)
+/* ---- its processes ---- */
+
+/* 0 when there is no such process. */
+static pid_t parent_of(pid_t pid)
 {
-    while (waitpid(-group, NULL, WNOHANG) > 0) {
-    }
-    return kill(-group, 0) == 0;
+    char *path = kvc_format("/proc/%d/stat", (int)pid);
+    char line[512] = "";
+    FILE *file = fopen(path, "re");
+    free(path);
+    if (file == NULL)
+        return 0;
+    const char *got = fgets(line, sizeof(line), file);
+    fclose(file);
+    /* The second field is the program's name in brackets, which may hold anything. */
+    const char *after_name = got != NULL ? strrchr(line, ')') : NULL;
+    int parent = 0;
+    if (after_name == NULL || sscanf(after_name + 1, " %*c %d", &parent) != 1)
+        return 0;
+    return parent;
 }
 
-/* Ends whatever is left of the group. */
-static void end_group(pid_t group, int grace_ms, struct kvc_buffer *before)
+/* We take in what loses its parent, so whatever the command has started is below us, also what has left
+ * its process group. */
+static bool is_below(pid_t pid, pid_t ancestor)
+{
+    enum { MAX_DEPTH = 1000 };
+    for (int depth = 0; pid > 1 && depth < MAX_DEPTH; depth++) {
+        pid = parent_of(pid);
+        if (pid == ancestor)
+            return true;
+    }
+    return false;
+}
+
+/* Sends a signal to everything below us. With found, adds the segments that it has mapped. */
+static void signal_all(pid_t group, int signal, struct kvc_buffer *before, struct kvc_buffer *found)
+{
+    DIR *folder = opendir("/proc");
+    if (folder == NULL) {
+        kill(-group, signal);
+        return;
+    }
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid <= 0 || !is_below(pid, getpid()))
+            continue;
+        if (found != NULL)
+            add_mapped(entry->d_name, before, found);
+        kill(pid, signal);
+    }
+    closedir(folder);
+}
+
+static bool any_lives(void)
+{
+    pid_t ended;
+    while ((ended = waitpid(-1, NULL, WNOHANG)) > 0) {
+    }
+    return ended == 0;
+}
+
+/* Ends whatever is left of the command. */
+static void end_all(pid_t group, int grace_ms, struct kvc_buffer *before)
 {
     enum { STEP_MS = 20 };
     const int64_t deadline_ms = kvc_now_ms() + grace_ms;
-    kill(-group, SIGTERM);
-    while (group_lives(group) && kvc_now_ms() < deadline_ms)
+    struct kvc_buffer segments = {0};
+    if (any_lives())
+        signal_all(group, SIGTERM, NULL, NULL);
+    while (any_lives() && kvc_now_ms() < deadline_ms)
         kvc_sleep_ms(STEP_MS);
-    if (!group_lives(group))
-        return;
-    struct kvc_buffer segments = segments_of_group(group, before);
-    kill(-group, SIGKILL);
-    while (group_lives(group))
+    while (any_lives()) {
+        signal_all(group, SIGKILL, before, &segments);
         kvc_sleep_ms(STEP_MS);
+    }
     remove_segments(&segments);
     kvc_buffer_clear(&segments);
 }
@@ -165,7 +204,7 @@ void kvc_supervise(const char *command, int parent, int log_fd, int stop_fd, int
         _exit(127);
     setpgid(child, child);
     const int status = await_end(child, stop_fd);
-    end_group(child, grace_ms, &before);
+    end_all(child, grace_ms, &before);
     kvc_buffer_clear(&before);
     if (status == -1)
         _exit(0);

@@ -54,6 +54,15 @@ void kvc_target_stop(struct kvc_target *target)
         target->ops->stop(target);
 }
 
+kvc_status kvc_target_check_urls(const struct kvc_target *target, struct kvc_error *err)
+{
+    if (kvc_client_check_url(target->rpc_url, err) != KVC_OK)
+        return kvc_error_set_where(err, "--rpc-url"), KVC_EUSAGE;
+    if (target->options.http_url != NULL && kvc_http_check_url(target->http_url, err) != KVC_OK)
+        return kvc_error_set_where(err, "--url"), KVC_EUSAGE;
+    return KVC_OK;
+}
+
 /* ---- questions ---- */
 
 static kvc_status ask_identity(const void *arg, void *result, struct kvc_error *err)

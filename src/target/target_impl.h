@@ -8,6 +8,10 @@ extern const struct kvc_target_ops kvc_target_attach;
 extern const struct kvc_target_ops kvc_target_launch;
 extern const struct kvc_target_ops kvc_target_mock;
 
+/* Whether target's addresses, as they were given and completed, are addresses at all. KVC_EUSAGE with
+ * the flag in where. */
+kvc_status kvc_target_check_urls(const struct kvc_target *target, struct kvc_error *err);
+
 /* Asks, from a process of its own, which dialect the server at target's addresses speaks, or, where
  * the options say it, just whether it answers; fills target->identity. The limits are for the
  * connection and for each question. */

@@ -137,9 +137,16 @@ Test(http, nobody_there)
 
 Test(http, addresses_that_are_none)
 {
-    static const char *const urls[] = {
-        "",        "127.0.0.1:80", "https://localhost", "file:///etc/passwd",
-        "http://", "http://[:80",  "http://a b"};
+    static const char *const urls[] = {"",
+                                       "127.0.0.1:80",
+                                       "https://localhost",
+                                       "file:///etc/passwd",
+                                       "http://",
+                                       "http://[:80",
+                                       "http://a b",
+                                       "http://h:x",
+                                       "http://h:65536",
+                                       "http://:80"};
     for (size_t i = 0; i < KVC_COUNT_OF(urls); i++) {
         struct kvc_http_response response;
         cr_assert_eq(kvc_http_request("GET", urls[i], "/x", NULL, 500, &response, NULL), KVC_EUSAGE,

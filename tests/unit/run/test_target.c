@@ -195,3 +195,17 @@ Test(supervisor, ends_what_ignores_sigterm_and_removes_its_segments)
     cr_assert_eq(await(&it), 0);
     cr_assert_neq(access(name, F_OK), 0);
 }
+
+Test(supervisor, ends_what_has_left_the_group)
+{
+    /* Its own session, its parent gone, deaf to SIGTERM: what a server that is a daemon looks like. */
+    struct supervised it = supervise("setsid sh -c 'trap \"\" TERM; echo $$; sleep 60' &\n"
+                                     "while [ ! -s /dev/stdout ]; do sleep 0.01; done; exit 3");
+    await_log(&it);
+    FILE *log = fopen(it.log, "r");
+    cr_assert_eq(await(&it), 3);
+    int daemon = 0;
+    cr_assert_eq(fscanf(log, "%d", &daemon), 1);
+    fclose(log);
+    cr_assert_neq(kill(daemon, 0), 0);
+}
