@@ -99,13 +99,20 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **r
     *request_user = NULL;
 }
 
+/* getaddrinfo takes "" for 0, and cuts what is too large. */
+static bool is_port(const char *text)
+{
+    const size_t size = strlen(text);
+    return size > 0 && size <= 5 && strspn(text, "0123456789") == size && atoi(text) <= 65535;
+}
+
 /* "HOST:PORT" to an address to bind. HOST may be a name; an IPv6 address is in brackets. */
 static kvc_status resolve(const char *address, struct addrinfo **found, struct kvc_error *err)
 {
     char host[128];
     const char *colon = strrchr(address, ':');
     const size_t host_size = colon != NULL ? (size_t)(colon - address) : 0;
-    if (colon == NULL || host_size == 0 || host_size >= sizeof(host)) {
+    if (colon == NULL || host_size == 0 || host_size >= sizeof(host) || !is_port(colon + 1)) {
         kvc_fail(err, KVC_EUSAGE, "\"%s\" is no address to listen on", address);
         return kvc_error_set_expected(err, "HOST:PORT, such as 127.0.0.1:8080");
     }

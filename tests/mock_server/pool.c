@@ -56,6 +56,9 @@ kvc_status mock_pool_open(struct mock_pool *pool, bool shared, const char *name,
                         (long long)size);
     struct kvc_error reason = KVC_ERROR_INIT;
     if (shared && open_shared(pool, name, &reason) != KVC_OK) {
+        if (name != NULL) /* somebody counts on that segment */
+            return kvc_fail(err, reason.status == KVC_EFORMAT ? KVC_EUSAGE : reason.status,
+                            "--pool-name: %s", reason.what);
         fprintf(stderr, "kvconform mock: warning: no shared-memory pool, data travel inline: %s\n",
                 reason.what);
         shared = false;

@@ -27,7 +27,9 @@ Test(options, an_unknown_defect_is_a_wrong_use)
 
 Test(options, addresses_that_are_none_are_a_wrong_use)
 {
-    static const char *const http[] = {"", "127.0.0.1", ":80", "no such host:1", "127.0.0.1:port"};
+    static const char *const http[] = {
+        "",           "127.0.0.1",       ":80",         "no such host:1", "127.0.0.1:port",
+        "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1"};
     struct kvc_error err = KVC_ERROR_INIT;
     cr_assert_eq(run((struct kvc_mock_options){.bind = "udp://x"}, &err), KVC_EUSAGE);
     for (size_t i = 0; i < KVC_COUNT_OF(http); i++)
@@ -98,6 +100,17 @@ Test(options, ends_cleanly_by_sigterm)
 Test(options, ends_cleanly_by_sigint)
 {
     expect_clean_end(SIGINT);
+}
+
+Test(options, a_name_that_no_pool_can_have)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    struct kvc_mock_options options = {.bind = "tcp://127.0.0.1:0", .pool_size = 1 << 20};
+    options.pool_name = "a/b";
+    cr_assert_eq(run(options, &err), KVC_EUSAGE);
+    cr_assert_not_null(strstr(err.what, "slash"), "%s", err.what);
+    options.pool_name = "..";
+    cr_assert_eq(run(options, &err), KVC_ESYSTEM);
 }
 
 Test(options, a_name_for_the_pool_is_used)
