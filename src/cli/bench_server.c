@@ -11,6 +11,7 @@
 
 #include "src/bench/server.h"
 #include "src/cli/bench.h"
+#include "src/report/file.h"
 
 struct flags {
     struct kvc_target_flags target;
@@ -177,40 +178,39 @@ static void set_default_addresses(struct kvc_target_flags *target)
 }
 
 /* An unwritable place is found before the run, not after it. */
-static kvc_status open_output(const char *path, FILE **file, struct kvc_error *err)
+static kvc_status open_output(const char *path, struct kvc_report_file *file, struct kvc_error *err)
 {
-    *file = NULL;
-    if (path == NULL)
+    *file = (struct kvc_report_file){0};
+    if (path == NULL || kvc_report_file_open(path, file, err) == KVC_OK)
         return KVC_OK;
-    *file = fopen(path, "w");
-    if (*file != NULL)
-        return KVC_OK;
-    kvc_fail(err, KVC_EUSAGE, "cannot write %s: %s", path, strerror(errno));
     kvc_error_set_where(err, "--output");
     return KVC_EUSAGE;
 }
 
 static kvc_status write_report(const struct flags *flags,
                                const struct kvc_bench_server_options *bench,
-                               const struct kvc_bench_server_result *result, FILE *file,
-                               struct kvc_error *err)
+                               const struct kvc_bench_server_result *result,
+                               struct kvc_report_file *file, struct kvc_error *err)
 {
     struct kvc_buffer report = {0};
     if (strcmp(flags->format, "json") == 0)
         kvc_bench_server_write_json(bench, result, &report);
     else
         kvc_bench_server_write_terminal(bench, result, &report);
-    bool written = fwrite(report.data, 1, report.size, stdout) == report.size;
-    written = fflush(stdout) == 0 && written;
-    if (file != NULL) {
-        written = fwrite(report.data, 1, report.size, file) == report.size && written;
-        written = fflush(file) == 0 && written;
+    kvc_status status = KVC_OK;
+    if (fwrite(report.data, 1, report.size, stdout) != report.size || fflush(stdout) != 0)
+        status = kvc_fail_errno(err, "cannot write the report to stdout");
+    if (file->stream != NULL) {
+        const kvc_status committed =
+            kvc_report_file_commit(file, kvc_buffer_view(&report), status == KVC_OK ? err : NULL);
+        status = status == KVC_OK ? committed : status;
     }
     kvc_buffer_clear(&report);
-    return written ? KVC_OK : kvc_fail_errno(err, "cannot write the report");
+    return status;
 }
 
-static int run_on_target(const struct flags *flags, const struct kvc_target *target, FILE *file)
+static int run_on_target(const struct flags *flags, const struct kvc_target *target,
+                         struct kvc_report_file *file)
 {
     const struct kvc_bench_server_options bench = {
         .rpc_url = target->rpc_url,
@@ -257,6 +257,14 @@ static kvc_status check_flags(const struct flags *flags, struct kvc_error *err)
     if (flags->end >= 0 && flags->end <= flags->start)
         return kvc_fail(err, KVC_EUSAGE, "--end %lld: nothing to run, --start is %lld",
                         (long long)flags->end, (long long)flags->start);
+    if (strcmp(flags->mode, "gpu") == 0)
+        return kvc_fail(
+            err, KVC_EUSAGE,
+            "--mode gpu: the drivers of this version keep KV caches in CPU memory only; "
+            "use --mode cpu");
+    if (flags->num_tokens > INT32_MAX)
+        return kvc_fail(err, KVC_EUSAGE, "--num-tokens %lld: at most %d can be asked for",
+                        (long long)flags->num_tokens, INT32_MAX);
     enum kvc_transfer_mode mode;
     if (flags->transfer_mode != NULL)
         KVC_GUARD(kvc_mode_parse(kvc_str_of(flags->transfer_mode), &mode, err));
@@ -270,7 +278,7 @@ static int run_flags(struct flags *flags)
     struct kvc_error err = KVC_ERROR_INIT;
     struct kvc_target_options target_options;
     struct kvc_target target;
-    FILE *file = NULL;
+    struct kvc_report_file file;
     kvc_status status = check_flags(flags, &err);
     if (status == KVC_OK)
         status = kvc_target_flags_resolve(&flags->target, &target_options, &err);
@@ -287,14 +295,13 @@ static int run_flags(struct flags *flags)
     int exit_status;
     status = kvc_target_start(&target, NULL, &err);
     if (status == KVC_OK) {
-        exit_status = run_on_target(flags, &target, file);
+        exit_status = run_on_target(flags, &target, &file);
     } else {
         kvc_print_error(&err);
         exit_status = kvc_exit_status(status);
     }
     kvc_target_stop(&target);
-    if (file != NULL)
-        fclose(file);
+    kvc_report_file_close(&file);
     return exit_status;
 }
 
