@@ -146,11 +146,19 @@ static kvc_status collect(int fd, void *result, size_t result_size, int64_t limi
     return answer_err.status;
 }
 
-static void reap(pid_t child)
+static int reap(pid_t child)
 {
+    int wait_status = 0;
     kill(child, SIGKILL);
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
     }
+    return wait_status;
+}
+
+/* Not of our own SIGKILL. */
+static bool died_of_signal(int wait_status)
+{
+    return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) != SIGKILL;
 }
 
 kvc_status kvc_aside_run(kvc_aside_func *func, const void *arg, void *result, size_t result_size,
@@ -171,7 +179,10 @@ kvc_status kvc_aside_run(kvc_aside_func *func, const void *arg, void *result, si
         status = kvc_fail_errno(err, "cannot start a process");
     } else {
         status = collect(ends[0], result, result_size, limit_ms, err);
-        reap(child);
+        const int wait_status = reap(child);
+        if (status == KVC_ELOST && died_of_signal(wait_status))
+            kvc_fail(err, KVC_ELOST, "the process that asked the server died of signal %d (%s)",
+                     WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
     }
     close(ends[0]);
     return status;
