@@ -155,6 +155,7 @@ static void catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGBUS, &bus_action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* nobody reads on: the ranks unregister all the same */
     kvc_link_set_stop_flag(&stop_waiting);
 }
 

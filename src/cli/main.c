@@ -1,6 +1,8 @@
 /* The program: finds the command and runs it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/cli/cli.h"
 #include "src/run/nearest.h"
@@ -54,7 +56,7 @@ static int unknown_command(const char *name)
     return KVC_EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2) {
         print_help();
@@ -69,4 +71,28 @@ int main(int argc, char **argv)
         return unknown_command(argv[1]);
     kvc_target_set_mock(kvc_mock_run);
     return command->run(argc - 1, argv + 1);
+}
+
+/* The first socket or pipe must not become a stream that is closed. What is written there still fails. */
+static void occupy_closed_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    occupy_closed_streams();
+    const int exit_status = run(argc, argv);
+    const bool failed = ferror(stdout) != 0;
+    if ((fflush(stdout) == 0 && !failed) || exit_status != KVC_EXIT_OK)
+        return exit_status;
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_fail_errno(&err, "cannot write to stdout");
+    kvc_print_error(&err);
+    return KVC_EXIT_UNEXPECTED;
 }

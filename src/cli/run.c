@@ -1,5 +1,6 @@
 /* `kvconform run`. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,6 +206,7 @@ static int command_run(int argc, char **argv)
     char **arguments = NULL;
     size_t count = 0;
     int exit_status = 0;
+    signal(SIGPIPE, SIG_IGN); /* nobody reads on: the reports are written all the same */
     if (kvc_options_parse(&line, argc, argv, &arguments, &count, &exit_status))
         exit_status = run_parsed(&flags, &target_flags);
     kvc_texts_clear(&flags.select);
