@@ -298,19 +298,30 @@ class Usage(unittest.TestCase):
                 (["run", "--level", "may"], ["must, should or observed"]),
                 (["run", "--junit", "/no/such/r.xml"], ["--junit", "/no/such/r.xml"]),
                 (["run", "--json", "/"], ["--json"]),
+                (["run", "--json", ""], ["--json"]),
+                (["run", "--json", "-", "--junit", "-"], ["stdout"]),
                 (["run", "--trace", "/no/such/folder"], ["--trace"]),
+                (["run", "--trace", PROGRAM], ["--trace", "Not a directory"]),
                 (["run", "--expect", "/no/such"], ["/no/such"]),
+                (["run", "--expect", "/"], ["Is a directory"]),
+                (["run", "--expect", "/no/such/file", "--update-expect"], ["/no/such/file"]),
+                (["run", "--expect", os.devnull, "--update-expect"], [os.devnull, "no plain file"]),
+                (["run", "--select", "@/"], ["--select", "Is a directory"]),
+                (["run", "--select", "@" + os.devnull], ["nothing is selected"]),
+                (["run", "--select", "a\nb\x1b"], ["a\\x0ab\\x1b"]),
+                (["a\nb"], ["a\\x0ab"]),
                 (["run", "--update-expect"], ["--expect"]),
                 (["run", "--rpc-url", "http://x"], ["http://x"]),
                 (["run", "--launch", "true"], ["{rpc_port}"]),
                 (["run", "more"], ["more"]),
                 (["explain"], ["missing"]),
                 (["explain", "made/pas"], ["made/pass"]),
+                (["explain", ""], ["no check matches"]),
                 (["decode", "/no/such"], ["/no/such"]),
                 (["mock", "--defect", "nonesuch"], ["nonesuch"]),
                 (["mock", "--pool-size", "4X"], ["--pool-size", "64M"]),
                 (["mock", "--pool-size", "99999999T"], ["--pool-size"]),
-                (["run", "-x"], ["-x"]),
+                (["run", "-X"], ["-X"]),
                 (["run", "-j"], ["--jobs", "value"]),
                 (["run", "--quiet=yes"], ["--quiet", "takes no value"]),
                 (["run", "--se", "x"], ["--se", "select", "seed"]),
@@ -319,6 +330,34 @@ class Usage(unittest.TestCase):
                 (["identify"], ["--rpc-url"])):
             with self.subTest(arguments):
                 self.refused(*arguments, words=words)
+
+    def test_nothing_is_started_for_a_wrong_address(self):
+        with tempfile.TemporaryDirectory() as folder:
+            started = pathlib.Path(folder) / "started"
+            launch = ["run", "--launch", f"touch {started} # {{rpc_port}}"]
+            self.refused(*launch, "--url", "localhost:80", words=["--url", "localhost:80"])
+            self.refused(*launch, "--rpc-url", "tcp://x", words=["--rpc-url", "tcp://x"])
+            self.assertFalse(started.exists())
+
+    def test_output_that_cannot_be_written(self):
+        for arguments in (["--version"], ["list"], ["explain", "made/pass"],
+                          ["run", "--select", "made/pass", "--json", "-"]):
+            with self.subTest(arguments), open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE,
+                                      text=True)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("No space left", done.stderr)
+
+    def test_nobody_reads_stderr(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "run.json"
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = subprocess.run([PROGRAM, "run", *FAST, "--select", "made/pass", "--json", path],
+                                  stderr=writer)
+            os.close(writer)
+            self.assertEqual(done.returncode, 0)
+            self.assertTrue(path.exists())
 
     def test_unreachable(self):
         done = call("run", "--rpc-url", "tcp://127.0.0.1:1")
