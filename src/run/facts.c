@@ -217,7 +217,7 @@ static kvc_status probe_server(const void *arg, void *result, struct kvc_error *
         .rpc = {.dialect = identity->dialect, .timeout_ms = request->options->timeout_ms}};
     /* A name and ids that nobody else has: the server may be in use. */
     const uint64_t unique = kvc_mix((uint64_t)kvc_now_ns() ^ (uint64_t)getpid() << 32);
-    probe.instance_id = (int64_t)(unique >> 24);
+    probe.instance_id = (int64_t)(unique >> 34); /* 30 bits: any server has room for those */
     snprintf(probe.model, sizeof(probe.model), "kvconform-probe-%016llx",
              (unsigned long long)unique);
     KVC_GUARD(kvc_client_open(request->target->rpc_url, request->target->options.connect_timeout_ms,
