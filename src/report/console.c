@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "src/base/clock.h"
 #include "src/report/report.h"
@@ -57,12 +58,24 @@ static void wipe_line(struct console *console)
     console->line_shown = false;
 }
 
+/* What fits into one row, since only that row is wiped. */
+static int line_width(const struct console *console)
+{
+    enum { USUAL_COLUMNS = 80 };
+    struct winsize window;
+    if (ioctl(fileno(console->options.stream), TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+        return USUAL_COLUMNS - 1;
+    return window.ws_col - 1;
+}
+
 static void draw_line(struct console *console)
 {
     if (!console->options.live)
         return;
-    fprintf(console->options.stream, "\r\033[K[%zu/%zu] %.1f s  %.70s", console->done,
-            console->total, (double)(kvc_now_ns() - console->start_ns) / 1e9, console->current);
+    char *line = kvc_format("[%zu/%zu] %.1f s  %s", console->done, console->total,
+                            (double)(kvc_now_ns() - console->start_ns) / 1e9, console->current);
+    fprintf(console->options.stream, "\r\033[K%.*s", line_width(console), line);
+    free(line);
     fflush(console->options.stream);
     console->line_shown = true;
 }

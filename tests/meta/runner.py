@@ -11,6 +11,7 @@ import pty
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 PROGRAM = sys.argv[1]
@@ -439,9 +440,10 @@ class Usage(unittest.TestCase):
         self.assertIn("It does not end.", explained)
         self.assertIn("asleep, waiting", explained)
 
-    def stderr_of_terminal(self, *arguments, env=None):
+    def stderr_of_terminal(self, *arguments, env=None, columns=80):
         """What a run writes when stderr is a terminal."""
         ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (24, columns))
         with subprocess.Popen([PROGRAM, "run", "--select", "made/pass", *arguments],
                               stderr=theirs, env={**os.environ, **(env or {})}):
             os.close(theirs)
@@ -462,6 +464,9 @@ class Usage(unittest.TestCase):
         for arguments, env in (([], {"NO_COLOR": "1"}), (["--color", "never"], {})):
             self.assertNotIn("\x1b[32m", self.stderr_of_terminal(*arguments, env=env))
         self.assertNotIn("[0/1]", self.stderr_of_terminal("-q"))
+        for columns in (1, 6):
+            text = self.stderr_of_terminal(columns=columns)
+            self.assertIn("\r\x1b[K" + "[0/1]"[:columns - 1] + "\r", text)
         self.assertIn("\x1b[32m", call("run", "--select", "made/pass", "--color",
                                        "always").stderr)
         self.assertNotIn("\x1b", call("run", "--select", "made/pass").stderr)
