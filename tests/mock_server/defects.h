@@ -45,6 +45,19 @@
     X(UNREGISTER_PUBLISHES, "unregister-publishes", "chunks prepared and never committed become hits when the worker leaves", "B33") \
     X(UNREGISTER_DROPS_CHUNKS, "unregister-drops-chunks", "the last worker of a model takes its stored chunks along", "implementer's slip") \
     X(UNREGISTER_UNKNOWN_SILENT, "unregister-unknown-silent", "unregistering an unknown instance is not answered", "B02") \
+    X(LEAVER_STAYS_LISTED, "leaver-stays-listed", "/status goes on listing instances that have left", "B23") \
+    X(LEAVER_KEEPS_LOCKS, "leaver-keeps-locks", "what a worker was reading when it left stays locked", "B26") \
+    X(ID_NOT_REUSABLE, "id-not-reusable", "an instance id that has left cannot be registered again", "N22") \
+    X(MODES_SHARE_IDS, "modes-share-ids", "an instance that leaves takes the one of the other transfer mode with the same id along", "B21") \
+    X(WIDE_IDS_REFUSED, "wide-ids-refused", "instance ids outside 32 bits are refused", "B21") \
+    X(REPEAT_REFUSED, "repeat-refused", "the same registration once more is not answered", "B22") \
+    X(PHYSICAL_SLOTS_IGNORED, "physical-slots-ignored", "num_physical_slots is not looked at", "4.3") \
+    X(LENGTH_UNCHECKED, "length-unchecked", "a handle that says more bytes than its segment has is taken if the tensor fits", "N23") \
+    X(GROUPS_IGNORED, "groups-ignored", "what a registration says of its layers' groups is not looked at", "B53") \
+    X(SEGMENTS_BY_NAME, "segments-by-name", "each STORE and RETRIEVE opens the worker's segments by their names", "3.6") \
+    X(REAPER_OFF, "reaper-off", "instances that fall silent are never dropped", "B43") \
+    X(REAPER_TAKES_ALL, "reaper-takes-all", "instances that never pinged are dropped like those that did", "B42") \
+    X(TRANSFERS_NO_LIFE_SIGN, "transfers-no-life-sign", "only registration and PING count as signs of life", "B42") \
     X(DTYPE_UNCHECKED, "dtype-unchecked", "an unknown dtype is taken for float16", "B25") \
     X(GEOMETRY_OF_LAST, "geometry-of-last", "slots have the shape of the model's last registration, whoever asks", "B24") \
     X(UNKNOWN_INSTANCE_STORED, "unknown-instance-stored", "STORE and RETRIEVE of an unknown instance answer true", "B02") \

@@ -18,7 +18,7 @@ static struct mock_instance *instance_of(struct mock_call *call)
         mock_refuse(call, "instance %lld is not registered", (long long)call->request->instance_id);
         return NULL;
     }
-    instance->seen_ms = mock->now_ms;
+    mock_hear_of(mock, instance);
     return instance;
 }
 

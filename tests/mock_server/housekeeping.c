@@ -17,9 +17,10 @@ static void reap(struct mock *mock, enum mock_mode mode)
     struct mock_instance *instance = LIST_FIRST(&mock->registry.instances[mode]);
     while (instance != NULL) {
         struct mock_instance *next = LIST_NEXT(instance, in_table);
-        const int64_t patience =
-            instance->has_pinged ? mock->options.reap_ms : (int64_t)SILENT_WORKER_MS;
-        if (mock->now_ms - instance->seen_ms > patience) {
+        const bool pings = instance->has_pinged || mock_has(mock, MOCK_DEFECT_REAPER_TAKES_ALL);
+        const int64_t patience = pings ? mock->options.reap_ms : (int64_t)SILENT_WORKER_MS;
+        if (mock->now_ms - instance->seen_ms > patience &&
+            !mock_has(mock, MOCK_DEFECT_REAPER_OFF)) {
             if (mock->watch != NULL)
                 kvc_watch_dropped(mock->watch, instance->id);
             mock_leave(mock, instance);

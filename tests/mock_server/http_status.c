@@ -84,6 +84,14 @@ static json_t *instance_status(const struct mock_instance *instance)
     return status;
 }
 
+static void add_instance(json_t *ids, json_t *meta, const struct mock_instance *instance)
+{
+    char id[32];
+    snprintf(id, sizeof(id), "%lld", (long long)instance->id);
+    json_array_append_new(ids, json_integer(instance->id));
+    json_object_set_new(meta, id, instance_status(instance));
+}
+
 /* The registered instances of one mode: a list of their ids, and what is known of each. */
 static void add_instances(json_t *status, const struct mock *mock, enum mock_mode mode,
                           const char *ids_name, const char *meta_name)
@@ -93,10 +101,11 @@ static void add_instances(json_t *status, const struct mock *mock, enum mock_mod
     const struct mock_instance *instance;
     LIST_FOREACH(instance, &mock->registry.instances[mode], in_table)
     {
-        char id[32];
-        snprintf(id, sizeof(id), "%lld", (long long)instance->id);
-        json_array_append_new(ids, json_integer(instance->id));
-        json_object_set_new(meta, id, instance_status(instance));
+        add_instance(ids, meta, instance);
+    }
+    LIST_FOREACH(instance, &mock->registry.left[mode], in_table)
+    {
+        add_instance(ids, meta, instance);
     }
     json_object_set_new(status, ids_name, ids);
     json_object_set_new(status, meta_name, meta);

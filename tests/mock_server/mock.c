@@ -82,6 +82,7 @@ static void close_state(struct mock *mock)
     mock_transfers_drop_all(&mock->transfers, &mock->store);
     mock_sessions_clear(&mock->sessions);
     mock_registry_clear(&mock->registry);
+    mock_memory_clear(&mock->used_up);
     mock_store_clear(&mock->store);
     mock_quotas_clear(mock);
     mock_pool_close(&mock->pool);

@@ -4,6 +4,16 @@
 
 enum { MOCK_MAX_WORLD = 255 };
 
+/* An instance as it is remembered. */
+struct number {
+    int64_t mode, id;
+};
+
+static struct kvc_bytes number_of(const struct number *number)
+{
+    return (struct kvc_bytes){(const uint8_t *)number, sizeof(*number)};
+}
+
 /* A digest of the payload frames: equal arguments have equal ones. */
 static void digest_arguments(const struct mock_call *call, uint8_t digest[KVC_BLAKE3_SIZE])
 {
@@ -32,15 +42,31 @@ static void drop_chunks_of(struct mock *mock, const struct mock_instance *instan
     }
 }
 
+/* A defect: the locks of what the instance is reading go to nobody. */
+static void orphan_locks(struct mock *mock, const struct mock_instance *instance)
+{
+    struct mock_transfer *transfer;
+    LIST_FOREACH(transfer, &mock->transfers.list, in_list)
+    {
+        if (transfer->instance_id == instance->id)
+            mock_holder_pass(&transfer->locks, &mock->orphans);
+    }
+}
+
 void mock_leave(struct mock *mock, struct mock_instance *instance)
 {
+    if (mock_has(mock, MOCK_DEFECT_LEAVER_KEEPS_LOCKS))
+        orphan_locks(mock, instance);
+    if (mock_has(mock, MOCK_DEFECT_ID_NOT_REUSABLE))
+        mock_memory_add(&mock->used_up, number_of(&(struct number){instance->mode, instance->id}));
     if (instance->mode == MOCK_ENGINE_DRIVEN)
         mock_transfers_leave(&mock->transfers, &mock->store, instance->id,
                              mock_has(mock, MOCK_DEFECT_UNREGISTER_PUBLISHES));
     if (mock_has(mock, MOCK_DEFECT_UNREGISTER_DROPS_CHUNKS))
         drop_chunks_of(mock, instance);
     mock_registry_remove(&mock->registry, instance,
-                         mock_has(mock, MOCK_DEFECT_UNREGISTER_DROPS_MODEL));
+                         mock_has(mock, MOCK_DEFECT_UNREGISTER_DROPS_MODEL),
+                         mock_has(mock, MOCK_DEFECT_LEAVER_STAYS_LISTED));
 }
 
 /* Puts a new instance in the place of the old one of its id, if there is one. */
@@ -62,6 +88,12 @@ static bool is_same(struct mock_call *call, struct mock_instance *old,
     return memcmp(old->arguments, arguments, KVC_BLAKE3_SIZE) == 0;
 }
 
+/* A defect: the same registration once more is not answered. */
+static bool is_refused(const struct mock *mock, bool same)
+{
+    return same && mock_has(mock, MOCK_DEFECT_REPEAT_REFUSED);
+}
+
 /* A defect: any registration of an instance that is already there changes nothing. */
 static bool is_ignored(const struct mock *mock, const struct mock_instance *old)
 {
@@ -74,6 +106,18 @@ static bool check_world(struct mock_call *call, int64_t world_size)
         return true;
     mock_refuse(call, "world_size is %lld, it must be 1 to %d", (long long)world_size,
                 MOCK_MAX_WORLD);
+    return false;
+}
+
+/* Defects: ids that a server should take. */
+static bool check_id(struct mock_call *call, enum mock_mode mode, int64_t id)
+{
+    const struct mock *mock = call->mock;
+    const bool is_wide = id < 0 || id > UINT32_MAX;
+    if (!(is_wide && mock_has(mock, MOCK_DEFECT_WIDE_IDS_REFUSED)) &&
+        !mock_memory_has(&mock->used_up, number_of(&(struct number){mode, id})))
+        return true;
+    mock_refuse(call, "instance %lld cannot be registered", (long long)id);
     return false;
 }
 
@@ -93,20 +137,27 @@ static void tell_pool(struct mock_call *call)
         info->pool_size += 1 << 20;
 }
 
+static struct kvc_optional_int physical_slots(const struct mock *mock,
+                                              const struct kvc_engine_driven_register *payload)
+{
+    return mock_has(mock, MOCK_DEFECT_PHYSICAL_SLOTS_IGNORED) ? KVC_NIL_INT
+                                                              : payload->num_physical_slots;
+}
+
 static struct mock_instance *new_engine_driven(const struct mock *mock,
                                                const struct kvc_engine_driven_register *payload,
                                                const struct kvc_dtype *dtype)
 {
     struct mock_instance *instance = mock_instance_new(MOCK_ENGINE_DRIVEN, payload->instance_id,
                                                        payload->model_name, payload->world_size);
+    const struct kvc_optional_int slots = physical_slots(mock, payload);
     instance->block_size = payload->block_size;
     instance->use_mla = payload->use_mla;
     instance->layout.part_count = 1;
     instance->layout.parts[0] = (struct mock_part){
         .kv = payload->use_mla ? 1 : 2,
         .layers = payload->num_layers,
-        .tokens = payload->num_physical_slots.present ? payload->num_physical_slots.value
-                                                      : mock->options.chunk_size,
+        .tokens = slots.present ? slots.value : mock->options.chunk_size,
         .hidden = payload->hidden_dim_size,
         .dtype = dtype,
         .flat = payload->use_mla,
@@ -126,16 +177,21 @@ enum mock_answer mock_on_register_engine_driven(struct mock_call *call)
         dtype = kvc_dtype_find(KVC_STR("float16"));
     if (dtype == NULL)
         return mock_refuse(call, "unknown dtype " KVC_STR_FMT, KVC_STR_ARG(payload->dtype_str));
-    if (!check_world(call, payload->world_size))
+    if (!check_world(call, payload->world_size) ||
+        !check_id(call, MOCK_ENGINE_DRIVEN, payload->instance_id))
         return MOCK_SILENCE;
-    if (payload->num_physical_slots.present && payload->num_physical_slots.value < 1)
+    const struct kvc_optional_int slots = physical_slots(mock, payload);
+    if (slots.present && slots.value < 1)
         return mock_refuse(call, "num_physical_slots is below 1");
 
     uint8_t arguments[KVC_BLAKE3_SIZE];
     digest_arguments(call, arguments);
     struct mock_instance *old =
         mock_registry_find(&mock->registry, MOCK_ENGINE_DRIVEN, payload->instance_id);
-    if (!is_same(call, old, arguments) && !is_ignored(mock, old)) {
+    const bool same = is_same(call, old, arguments);
+    if (is_refused(mock, same))
+        return mock_refuse(call, "instance %lld is registered", (long long)payload->instance_id);
+    if (!same && !is_ignored(mock, old)) {
         struct mock_instance *instance = new_engine_driven(mock, payload, dtype);
         memcpy(instance->arguments, arguments, sizeof(arguments));
         replace(mock, old, instance);
@@ -168,7 +224,8 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
     if (!knows_layout(request->layout_hints.kv_layout))
         return mock_refuse(call, "unknown kv_layout " KVC_STR_FMT,
                            KVC_STR_ARG(request->layout_hints.kv_layout));
-    if (!check_world(call, request->world_size))
+    if (!check_world(call, request->world_size) ||
+        !check_id(call, MOCK_LMCACHE_DRIVEN, request->instance_id))
         return MOCK_SILENCE;
 
     uint8_t arguments[KVC_BLAKE3_SIZE];
@@ -176,6 +233,8 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
     struct mock_instance *old =
         mock_registry_find(&mock->registry, MOCK_LMCACHE_DRIVEN, request->instance_id);
     const bool same = is_same(call, old, arguments);
+    if (is_refused(mock, same))
+        return mock_refuse(call, "instance %lld is registered", (long long)request->instance_id);
     if (is_ignored(mock, old))
         return MOCK_REPLY;
 
@@ -187,6 +246,8 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
     const struct mock_reading reading = {
         .layout_hint_ignored = mock_has(mock, MOCK_DEFECT_LAYOUT_HINT_IGNORED),
         .kv_first_always = mock_has(mock, MOCK_DEFECT_KV_FIRST_ALWAYS),
+        .length_unchecked = mock_has(mock, MOCK_DEFECT_LENGTH_UNCHECKED),
+        .groups_ignored = mock_has(mock, MOCK_DEFECT_GROUPS_IGNORED),
     };
     struct kvc_error err = KVC_ERROR_INIT;
     if (mock_instance_map(instance, &request->handles, &request->layout_hints, &request->groups,
@@ -205,6 +266,12 @@ static enum mock_answer unregister(struct mock_call *call, enum mock_mode mode)
     struct mock *mock = call->mock;
     struct mock_instance *instance =
         mock_registry_find(&mock->registry, mode, call->request->instance_id);
+    const enum mock_mode other_mode =
+        mode == MOCK_ENGINE_DRIVEN ? MOCK_LMCACHE_DRIVEN : MOCK_ENGINE_DRIVEN;
+    struct mock_instance *other =
+        mock_registry_find(&mock->registry, other_mode, call->request->instance_id);
+    if (other != NULL && mock_has(mock, MOCK_DEFECT_MODES_SHARE_IDS))
+        mock_leave(mock, other);
     if (instance != NULL) {
         mock_leave(mock, instance);
         return MOCK_REPLY;

@@ -55,21 +55,29 @@ static void leave_model(struct mock_model *model, bool drop_model)
 }
 
 void mock_registry_remove(struct mock_registry *registry, struct mock_instance *instance,
-                          bool drop_model)
+                          bool drop_model, bool stays_listed)
 {
     LIST_REMOVE(instance, in_table);
     registry->counts[instance->mode]--;
     struct mock_model *model = mock_registry_model(registry, instance->model, instance->world_size);
     if (model != NULL)
         leave_model(model, drop_model);
-    mock_instance_free(instance);
+    if (stays_listed)
+        LIST_INSERT_HEAD(&registry->left[instance->mode], instance, in_table);
+    else
+        mock_instance_free(instance);
 }
 
 void mock_registry_clear(struct mock_registry *registry)
 {
     for (int mode = 0; mode < MOCK_MODE_COUNT; mode++) {
         while (!LIST_EMPTY(&registry->instances[mode]))
-            mock_registry_remove(registry, LIST_FIRST(&registry->instances[mode]), false);
+            mock_registry_remove(registry, LIST_FIRST(&registry->instances[mode]), false, false);
+        while (!LIST_EMPTY(&registry->left[mode])) {
+            struct mock_instance *instance = LIST_FIRST(&registry->left[mode]);
+            LIST_REMOVE(instance, in_table);
+            mock_instance_free(instance);
+        }
     }
 }
 

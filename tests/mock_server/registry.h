@@ -63,6 +63,7 @@ struct mock_model {
 
 struct mock_registry {
     LIST_HEAD(, mock_instance) instances[MOCK_MODE_COUNT];
+    LIST_HEAD(, mock_instance) left[MOCK_MODE_COUNT]; /* a defect: gone, and still listed */
     LIST_HEAD(, mock_model) models;
     size_t counts[MOCK_MODE_COUNT];
     bool any_ever; /* somebody has registered since the start */
@@ -74,9 +75,10 @@ struct mock_model *mock_registry_model(const struct mock_registry *registry, str
                                        int64_t world_size);
 /* Takes over a new instance (its id must be free) and counts it for its model. */
 void mock_registry_add(struct mock_registry *registry, struct mock_instance *instance);
-/* Forgets and frees it; unmaps its memory. drop_model: its model goes as well, whoever else uses it. */
+/* Forgets and frees it; unmaps its memory. Defects: drop_model, its model goes as well, whoever else
+ * uses it; stays_listed, it is put among those that have left. */
 void mock_registry_remove(struct mock_registry *registry, struct mock_instance *instance,
-                          bool drop_model);
+                          bool drop_model, bool stays_listed);
 void mock_registry_clear(struct mock_registry *registry);
 /* Frees an instance that was not added. */
 void mock_instance_free(struct mock_instance *instance);
@@ -90,6 +92,8 @@ bool mock_same_shape(const struct kvc_group *a, const struct kvc_group *b);
 struct mock_reading {
     bool layout_hint_ignored; /* a defect */
     bool kv_first_always;     /* a defect */
+    bool length_unchecked;    /* a defect */
+    bool groups_ignored;      /* a defect */
 };
 
 /* Finds out a tensor's layout from its shape and the hint (protocol.md 6.1): everything in *group but

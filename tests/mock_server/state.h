@@ -5,6 +5,7 @@
 #include "src/watch/watch.h"
 #include "src/wire/message.h"
 #include "tests/mock_server/defects.h"
+#include "tests/mock_server/memory.h"
 #include "tests/mock_server/mock.h"
 #include "tests/mock_server/p2p.h"
 #include "tests/mock_server/pool.h"
@@ -30,7 +31,8 @@ struct mock {
     struct mock_transfers transfers;
     struct mock_p2p p2p;
     LIST_HEAD(, mock_quota) quotas;
-    struct mock_holder orphans; /* a defect: locks of sessions that have ended */
+    struct mock_holder orphans; /* a defect: locks of sessions and reads that have ended */
+    struct mock_memory used_up; /* a defect: mode and id of instances that have left */
     int64_t now_ms;             /* when the messages at hand were taken up */
     int64_t next_sweep_ms;
     bool loop_is_dead;       /* a defect: nothing is answered any more */
@@ -45,6 +47,13 @@ static inline bool mock_has(const struct mock *mock, enum mock_defect defect)
 static inline bool mock_speaks(const struct mock *mock, enum kvc_feature feature)
 {
     return kvc_dialect_has(mock->options.dialect, feature);
+}
+
+/* A transfer has been asked for: its instance is alive. */
+static inline void mock_hear_of(const struct mock *mock, struct mock_instance *instance)
+{
+    if (!mock_has(mock, MOCK_DEFECT_TRANSFERS_NO_LIFE_SIGN))
+        instance->seen_ms = mock->now_ms;
 }
 
 /* One request while it is handled. */
