@@ -103,9 +103,9 @@ Test(transfers, a_store_is_visible_at_its_end)
 Test(transfers, a_store_is_visible_when_its_session_ends)
 {
     begin(MOCK_STORED);
-    mock_transfers_end_session(&transfers, &store, KVC_STR("another"));
+    mock_transfers_end_session(&transfers, &store, KVC_STR("another"), false);
     cr_assert_not(TAILQ_FIRST(&store.by_use)->ready);
-    mock_transfers_end_session(&transfers, &store, KVC_STR("r"));
+    mock_transfers_end_session(&transfers, &store, KVC_STR("r"), false);
     expect(true, 1, false);
 }
 
