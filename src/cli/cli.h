@@ -24,7 +24,9 @@ extern const struct kvc_command kvc_command_explain;
 extern const struct kvc_command kvc_command_mock;
 extern const struct kvc_command kvc_command_bench;
 extern const struct kvc_command kvc_command_identify;
+extern const struct kvc_command kvc_command_record;
 extern const struct kvc_command kvc_command_decode;
+extern const struct kvc_command kvc_command_replay;
 
 /* ---- the target, as run, bench and identify take it ---- */
 

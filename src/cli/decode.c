@@ -1,15 +1,18 @@
-/* `kvconform decode FILE`: recorded frames as text. */
+/* `kvconform decode FILE`: recorded frames as text, and what the client did wrong. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "src/cli/cli.h"
-#include "src/wire/message.h"
-#include "src/wire/recording.h"
+#include "src/cli/findings.h"
+#include "src/cli/recorded.h"
 
 struct decode_flags {
     const char *dialect;
     bool brief;
+    bool check;
+    bool list_rules;
+    int64_t chunk_size;
 };
 
 #define FLAG(member) offsetof(struct decode_flags, member)
@@ -19,43 +22,27 @@ static const struct kvc_option decode_table[] = {
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(dialect),
      .argument = "RELEASE",
-     .help = "what was spoken, by any release that speaks it; auto (default): the newest in which "
-             "most requests make sense"},
+     .help = KVC_RECORDED_DIALECT_HELP},
     {.name = "brief",
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(brief),
      .help = "one line for each message"},
+    {.name = "check",
+     .kind = KVC_OPTION_FLAG,
+     .offset = FLAG(check),
+     .help = "print what the client does wrong instead; exit status 1 when there is anything"},
+    {.name = "chunk-size",
+     .kind = KVC_OPTION_NUMBER,
+     .offset = FLAG(chunk_size),
+     .argument = "N",
+     .minimum = 1,
+     .help = "with --check: tokens a chunk (default: what the recording says; if it does not, "
+             "nothing is said about windows)"},
+    {.name = "list-rules",
+     .kind = KVC_OPTION_FLAG,
+     .offset = FLAG(list_rules),
+     .help = "print what --check looks for, one rule a line, and end"},
 };
-
-static size_t count_readable(const struct kvc_recording *recording,
-                             const struct kvc_dialect *dialect)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < recording->count; i++) {
-        struct kvc_arena arena = {0};
-        struct kvc_request request;
-        if (!recording->messages[i].from_server &&
-            kvc_request_decode(dialect, &recording->messages[i].frames, &arena, &request, NULL) ==
-                KVC_OK)
-            count++;
-        kvc_arena_clear(&arena);
-    }
-    return count;
-}
-
-static const struct kvc_dialect *guess_dialect(const struct kvc_recording *recording)
-{
-    const struct kvc_dialect *best = NULL;
-    size_t best_count = 0;
-    for (size_t i = 0; i < kvc_dialect_count; i++) {
-        const size_t count = count_readable(recording, kvc_dialects[i]);
-        if (best == NULL || count >= best_count) {
-            best = kvc_dialects[i];
-            best_count = count;
-        }
-    }
-    return best;
-}
 
 static void print_message(const struct kvc_recorded_message *message,
                           const struct kvc_dialect *dialect, bool brief)
@@ -77,26 +64,53 @@ static void print_message(const struct kvc_recorded_message *message,
     kvc_buffer_clear(&text);
 }
 
+static int print_messages(const struct kvc_recording *recording, const struct kvc_dialect *dialect,
+                          bool brief)
+{
+    printf("# %zu messages, read as dialect %s\n", recording->count, dialect->name);
+    for (size_t i = 0; i < recording->count; i++)
+        print_message(&recording->messages[i], dialect, brief);
+    return KVC_EXIT_OK;
+}
+
+static int check(const struct kvc_recording *recording, const struct kvc_dialect *dialect,
+                 int64_t chunk_size)
+{
+    struct kvc_checker checker;
+    kvc_checker_open(&checker, dialect, chunk_size, stdout);
+    for (size_t i = 0; i < recording->count; i++)
+        kvc_checker_feed(&checker, &recording->messages[i]);
+    return kvc_checker_finish(&checker) > 0 ? KVC_EXIT_UNEXPECTED : KVC_EXIT_OK;
+}
+
 static int decode(const char *path, const struct decode_flags *flags)
 {
-    struct kvc_recording recording = {0};
+    struct kvc_recording recording;
     const struct kvc_dialect *dialect = NULL;
     struct kvc_error err = KVC_ERROR_INIT;
-    kvc_status status = kvc_dialect_flag_resolve(flags->dialect, &dialect, &err);
-    if (status == KVC_OK)
-        status = kvc_recording_load(path, &recording, &err);
-    if (status != KVC_OK) {
+    int exit_status = KVC_EXIT_USAGE;
+    if (kvc_recorded_load(path, flags->dialect, &recording, &dialect, &err) != KVC_OK)
         kvc_print_error(&err);
-        kvc_recording_clear(&recording);
-        return KVC_EXIT_USAGE;
-    }
-    if (dialect == NULL)
-        dialect = guess_dialect(&recording);
-    printf("# %zu messages, read as dialect %s\n", recording.count, dialect->name);
-    for (size_t i = 0; i < recording.count; i++)
-        print_message(&recording.messages[i], dialect, flags->brief);
+    else if (flags->check)
+        exit_status = check(&recording, dialect, flags->chunk_size);
+    else
+        exit_status = print_messages(&recording, dialect, flags->brief);
     kvc_recording_clear(&recording);
-    return KVC_EXIT_OK;
+    return exit_status;
+}
+
+static int decode_or_list(char **arguments, size_t count, const struct decode_flags *flags)
+{
+    if (flags->list_rules) {
+        kvc_rules_print(stdout);
+        return KVC_EXIT_OK;
+    }
+    if (count == 1)
+        return decode(arguments[0], flags);
+    struct kvc_error err;
+    kvc_fail(&err, KVC_EUSAGE, "which recording? Give its FILE");
+    kvc_print_error(&err);
+    return KVC_EXIT_USAGE;
 }
 
 static int command_decode(int argc, char **argv)
@@ -107,22 +121,23 @@ static int command_decode(int argc, char **argv)
     };
     const struct kvc_command_line line = {
         .usage = "kvconform decode FILE [OPTION…]",
-        .about = "The messages of a recording (of `run --trace`, or fixtures/frames) as text.",
+        .about =
+            "The messages of a recording (of `record`, of `run --trace`, or fixtures/frames) as "
+            "text.",
         .groups = groups,
         .group_count = KVC_COUNT_OF(groups),
-        .min_arguments = 1,
         .max_arguments = 1,
     };
     char **arguments = NULL;
     size_t count = 0;
     int exit_status = 0;
-    if (!kvc_options_parse(&line, argc, argv, &arguments, &count, &exit_status))
-        return exit_status;
-    return decode(arguments[0], &flags);
+    if (kvc_options_parse(&line, argc, argv, &arguments, &count, &exit_status))
+        exit_status = decode_or_list(arguments, count, &flags);
+    return exit_status;
 }
 
 const struct kvc_command kvc_command_decode = {
     .name = "decode",
-    .summary = "the frames of a recording as text",
+    .summary = "the frames of a recording as text, and what is wrong with them",
     .run = command_decode,
 };
