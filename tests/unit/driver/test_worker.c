@@ -404,7 +404,7 @@ Test(worker, inline_payloads_of_every_size_are_well_formed)
         const char *spec;
         int64_t chunks;
     } cases[] = {{"(1,8,16,1,1):uint8:1", 0},
-                 {"(1,8,16,1,1):uint8:1", 1},
+                 {"(1,8,16,1,1):uint8:1", 2},
                  {"(1,8,16,1,16):float16:2", 2},
                  {"(1,8,16,1,512):float32:2", 2}};
     struct fake_server fake;
