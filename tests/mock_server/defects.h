@@ -105,6 +105,7 @@
     /* locks */                                                                                    \
     X(READERS_IGNORED, "readers-ignored", "LOOKUP takes one lock however many readers it is told", "B27") \
     X(FREE_IGNORES_RANGE, "free-ignores-range", "freeing a range releases the whole lookup", "B26") \
+    X(FREE_FIRST_RANK_ONLY, "free-first-rank-only", "FREE_LOOKUP_LOCKS for all ranks releases only rank 0's chunks", "B27") \
     X(FREE_FORGETS_SALT, "free-forgets-salt", "FREE_LOOKUP_LOCKS looks for chunks without the salt", "B17") \
     X(FREE_TAKES_OTHERS, "free-takes-others", "FREE_LOOKUP_LOCKS releases locks of other sessions", "B28") \
     X(FREE_IGNORED, "free-ignored", "FREE_LOOKUP_LOCKS is answered and releases nothing", "B17") \
@@ -116,7 +117,13 @@
     X(FAILED_RETRIEVE_KEEPS_LOCKS, "failed-retrieve-keeps-locks", "a retrieve that misses a chunk leaves the others locked", "B26") \
     X(READ_LEASE_ENDLESS, "read-lease-endless", "locks of a lookup never expire", "B26") \
     X(EXPIRED_READ_ZEROS, "expired-read-zeros", "a chunk can be read after its lease has run out, and is zeros by then", "N10") \
+    /* eviction */                                                                                 \
     X(EVICTS_LOCKED, "evicts-locked", "room is made by dropping locked chunks, too", "B28") \
+    X(EVICTS_NOTHING, "evicts-nothing", "a full pool stays full", "B17") \
+    X(USE_NOT_NOTED, "use-not-noted", "the chunk that was stored first goes first, however often it is used", "implementer's slip") \
+    X(EVICTS_PENDING, "evicts-pending", "room is made by giving away slots that a worker is still writing", "N05") \
+    X(DROPPED_ROOM_LOST, "dropped-room-lost", "the room of a reservation that is given up is never used again", "N09") \
+    X(FULL_STORE_FALSE, "full-store-false", "STORE for which the pool has no room answers false", "implementer's slip") \
     /* prepare and commit */                                                                       \
     X(WRITE_LEASE_PUBLISHES, "write-lease-publishes", "a reservation that expires becomes a hit", "B32") \
     X(COMMIT_UNPREPARED_TRUE, "commit-unprepared-true", "COMMIT_STORE of what was never prepared answers true", "B33") \

@@ -141,6 +141,8 @@ static bool fill(struct mock_call *call, const struct mock_window *window,
             mock_window_key(window, window->first + i, window->worker);
         struct mock_object *object =
             mock_store_reserve(&mock->store, &key, &instance->layout, mock->now_ms);
+        if (object == NULL && mock_has(mock, MOCK_DEFECT_FULL_STORE_FALSE))
+            return false;
         if (object == NULL)
             continue;
         object->is_owned = true;

@@ -237,8 +237,10 @@ enum mock_answer mock_on_free_locks(struct mock_call *call)
         mock_registry_model(&mock->registry, window.key->model_name, window.key->world_size) ==
             NULL)
         return MOCK_SILENCE;
-    const struct ranks ranks = ranks_of(window.key);
+    struct ranks ranks = ranks_of(window.key);
     const struct ranks chunks = chunks_to_free(&window);
+    if (mock_has(mock, MOCK_DEFECT_FREE_FIRST_RANK_ONLY))
+        ranks.end = ranks.first + 1;
     for (int64_t chunk = chunks.first; chunk < chunks.end; chunk++) {
         for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
             struct mock_object_key key = mock_window_key(&window, chunk, rank);

@@ -67,6 +67,10 @@ static kvc_status open_state(struct mock *mock, const struct kvc_mock_options *o
     const bool endless = mock_has(mock, MOCK_DEFECT_READ_LEASE_ENDLESS);
     mock_store_init(&mock->store, &mock->pool, endless ? INT64_MAX : mock->options.read_ttl_ms);
     mock->store.evicts_locked = mock_has(mock, MOCK_DEFECT_EVICTS_LOCKED);
+    mock->store.evicts_pending = mock_has(mock, MOCK_DEFECT_EVICTS_PENDING);
+    mock->store.evicts_nothing = mock_has(mock, MOCK_DEFECT_EVICTS_NOTHING);
+    mock->store.ignores_use = mock_has(mock, MOCK_DEFECT_USE_NOT_NOTED);
+    mock->transfers.loses_room = mock_has(mock, MOCK_DEFECT_DROPPED_ROOM_LOST);
     mock_watch_open(mock);
     mock->now_ms = kvc_now_ms();
     return KVC_OK;
@@ -79,10 +83,10 @@ static void close_state(struct mock *mock)
     mock_account(mock);
     mock_p2p_clear(&mock->p2p);
     mock_holder_release(&mock->orphans);
+    mock_memory_clear(&mock->used_up);
     mock_transfers_drop_all(&mock->transfers, &mock->store);
     mock_sessions_clear(&mock->sessions);
     mock_registry_clear(&mock->registry);
-    mock_memory_clear(&mock->used_up);
     mock_store_clear(&mock->store);
     mock_quotas_clear(mock);
     mock_pool_close(&mock->pool);

@@ -48,7 +48,10 @@ struct mock_object *mock_store_find(const struct mock_store *store,
 
 static bool may_go(const struct mock_store *store, struct mock_object *object, int64_t now_ms)
 {
-    return object->ready && (store->evicts_locked || mock_object_locks(object, now_ms) == 0);
+    if (!object->ready)
+        return store->evicts_pending && !object->keeps_room;
+    return !store->evicts_nothing &&
+           (store->evicts_locked || mock_object_locks(object, now_ms) == 0);
 }
 
 /* The least recently used object that may go, or NULL. */
@@ -63,13 +66,25 @@ static struct mock_object *next_to_go(struct mock_store *store, int64_t now_ms)
     return NULL;
 }
 
+/* Gives an object's place in the pool back. With it goes the object, unless, by a defect, somebody is
+ * still writing it. */
+static void drop(struct mock_store *store, struct mock_object *object)
+{
+    if (object->ready) {
+        mock_store_remove(store, object);
+        return;
+    }
+    mock_pool_give(store->pool, object->offset, object->layout.bytes);
+    object->keeps_room = true;
+}
+
 static bool make_room(struct mock_store *store, int64_t size, int64_t now_ms, int64_t *offset)
 {
     while (!mock_pool_take(store->pool, size, offset)) {
         struct mock_object *victim = next_to_go(store, now_ms);
         if (victim == NULL)
             return false;
-        mock_store_remove(store, victim);
+        drop(store, victim);
     }
     return true;
 }
@@ -122,7 +137,8 @@ void mock_store_remove(struct mock_store *store, struct mock_object *object)
         struct mock_lock *lock = LIST_FIRST(&object->locks);
         mock_lock_release(lock, lock->count);
     }
-    mock_pool_give(store->pool, object->offset, object->layout.bytes);
+    if (!object->keeps_room)
+        mock_pool_give(store->pool, object->offset, object->layout.bytes);
     LIST_REMOVE(object, in_bucket);
     TAILQ_REMOVE(&store->by_use, object, by_use);
     store->count--;
@@ -133,6 +149,8 @@ void mock_store_remove(struct mock_store *store, struct mock_object *object)
 
 void mock_store_touch(struct mock_store *store, struct mock_object *object)
 {
+    if (store->ignores_use)
+        return;
     TAILQ_REMOVE(&store->by_use, object, by_use);
     TAILQ_INSERT_TAIL(&store->by_use, object, by_use);
 }
@@ -144,7 +162,7 @@ void mock_store_evict(struct mock_store *store, double share, int64_t now_ms)
         struct mock_object *victim = next_to_go(store, now_ms);
         if (victim == NULL)
             return;
-        mock_store_remove(store, victim);
+        drop(store, victim);
     }
 }
 

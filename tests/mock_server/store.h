@@ -45,6 +45,7 @@ struct mock_object {
     int64_t offset;   /* in the pool */
     bool ready;       /* false: reserved for a writer, invisible to readers */
     bool is_owned;    /* a transfer has it: that one publishes or removes it */
+    bool keeps_room;  /* a defect: its place in the pool is not given back when it goes */
     uint64_t request; /* whose transfer made it; for a defect */
     uint64_t sum;     /* of its bytes when it was published, see slot_guard.h */
     LIST_HEAD(, mock_lock) locks;
@@ -59,7 +60,7 @@ struct mock_store {
     TAILQ_HEAD(mock_use_list, mock_object) by_use; /* least recently used first */
     size_t count;
     int64_t read_ttl_ms;
-    bool evicts_locked; /* a defect */
+    bool evicts_locked, evicts_pending, evicts_nothing, ignores_use; /* defects */
 };
 
 void mock_store_init(struct mock_store *store, struct mock_pool *pool, int64_t read_ttl_ms);

@@ -105,6 +105,15 @@ void mock_transfer_drop(struct mock_transfer *transfer, struct mock_store *store
     end_transfer(transfer);
 }
 
+/* Drops a reservation that its owner has given up. */
+static void give_up(struct mock_transfers *transfers, struct mock_transfer *transfer,
+                    struct mock_store *store)
+{
+    for (size_t i = 0; i < transfer->object_count; i++)
+        transfer->objects[i]->keeps_room |= transfers->loses_room;
+    mock_transfer_drop(transfer, store);
+}
+
 void mock_transfers_expire(struct mock_transfers *transfers, struct mock_store *store,
                            int64_t now_ms, bool leases_publish)
 {
@@ -115,7 +124,7 @@ void mock_transfers_expire(struct mock_transfers *transfers, struct mock_store *
             if (transfer->kind == MOCK_STORED || leases_publish)
                 mock_transfer_publish(transfer, store);
             else
-                mock_transfer_drop(transfer, store);
+                give_up(transfers, transfer, store);
         }
         transfer = next;
     }
@@ -160,7 +169,7 @@ void mock_transfers_leave(struct mock_transfers *transfers, struct mock_store *s
             if (publish)
                 mock_transfer_publish(transfer, store);
             else
-                mock_transfer_drop(transfer, store);
+                give_up(transfers, transfer, store);
         }
         transfer = next;
     }

@@ -27,6 +27,7 @@ struct mock_transfer {
 
 struct mock_transfers {
     LIST_HEAD(, mock_transfer) list;
+    bool loses_room; /* a defect: reservations that expire or are left give no room back */
 };
 
 /* What makes two keys the same transfer: all fields but request_id, request_configs and

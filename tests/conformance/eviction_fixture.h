@@ -1,0 +1,32 @@
+/* A server whose pool a few chunks fill. For tests/conformance only. */
+#ifndef KVC_TESTS_CONFORMANCE_EVICTION_FIXTURE_H
+#define KVC_TESTS_CONFORMANCE_EVICTION_FIXTURE_H
+
+#include "tests/conformance/transfer_fixture.h"
+
+enum { KVC_TINY_POOL_BYTES = 1 << 20 };
+
+#define KVC_TINY_POOL .name = "tiny-pool", .pool_bytes = KVC_TINY_POOL_BYTES
+
+extern const struct kvc_target_setup kvc_tiny_pool;
+
+/* A worker eight of whose chunks fill that pool; the cache is emptied first. Checks that use it are
+ * exclusive. */
+struct kvc_worker *kvc_crowding_worker(struct kvc_ctx *ctx);
+/* How many of its chunks the pool holds. */
+int64_t kvc_pool_chunks(const struct kvc_worker *worker);
+
+/* Stores so many fresh chunks, one after the other; each must be found before the next is stored. */
+void kvc_crowd(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks);
+/* Stores one fresh chunk, whatever is answered; whether it is then found. */
+bool kvc_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
+/* The same, asked again for up to two seconds: locks may be released a little after an answer. */
+bool kvc_soon_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
+
+/* Stores the key's chunks, stamped as request 0, two at a time, and waits until all are found. */
+void kvc_store_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key);
+/* Retrieves the chunks from `first` on, two at a time; each must succeed, and hold those stamps. */
+void kvc_retrieve_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker,
+                           const struct kvc_key *key, int64_t first);
+
+#endif
