@@ -155,12 +155,32 @@ static kvc_status map(int file, size_t size, struct kvc_segment *segment, struct
     return KVC_OK;
 }
 
+/* Others may take the same room before it is used, and whoever touches a page that has none gets
+ * SIGBUS, which looks as if somebody had cut the segment off. What is large is not reserved: most of a
+ * pool may never be used. */
+static kvc_status reserve(int file, size_t size, const struct kvc_segment *segment,
+                          struct kvc_error *err)
+{
+    enum { MAX_RESERVED = 64 << 20 };
+    if (size == 0 || size > MAX_RESERVED)
+        return KVC_OK;
+    while (fallocate(file, 0, 0, (off_t)size) != 0) {
+        if (errno == EOPNOTSUPP)
+            return KVC_OK;
+        if (errno != EINTR)
+            return kvc_fail_errno(err, "no room for segment %s of %zu bytes in " SEGMENT_FOLDER,
+                                  segment->name, size);
+    }
+    return KVC_OK;
+}
+
 static kvc_status fill_new(int file, size_t size, struct kvc_segment *segment,
                            struct kvc_error *err)
 {
     KVC_GUARD(check_room(file, segment->name, size, err));
     if (size > (size_t)INT64_MAX || ftruncate(file, (off_t)size) != 0)
         return kvc_fail_errno(err, "cannot make segment %s %zu bytes long", segment->name, size);
+    KVC_GUARD(reserve(file, size, segment, err));
     return map(file, size, segment, err);
 }
 

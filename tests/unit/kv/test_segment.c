@@ -28,6 +28,17 @@ static bool exists(const char *name)
     return file >= 0;
 }
 
+Test(segment, has_its_room_before_it_is_used)
+{
+    char path[128];
+    struct stat info;
+    struct kvc_segment segment = fresh(1 << 20);
+    snprintf(path, sizeof(path), "/dev/shm%s", segment.name);
+    cr_assert_eq(stat(path, &info), 0);
+    cr_assert_geq(info.st_blocks * 512, 1 << 20);
+    kvc_segment_close(&segment);
+}
+
 Test(segment, is_zeroed_private_and_gone_when_closed)
 {
     struct kvc_segment segment = fresh(10000);
