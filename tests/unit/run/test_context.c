@@ -1,8 +1,12 @@
 #include <criterion/criterion.h>
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "src/base/clock.h"
+#include "src/kv/segment.h"
 #include "src/run/context.h"
 
 /* Runs a function as a check of its own; the verdict is in `verdict`. */
@@ -62,6 +66,42 @@ Test(context, cleanups_run_last_first_after_a_failure)
     run(defer_three);
     expect_verdict(KVC_OUTCOME_FAIL, "failed with 7", "", "");
     cr_assert_str_eq(log_text, "cba");
+}
+
+/* ---- memory that a server takes away ---- */
+
+static struct kvc_segment shared;
+
+static void touch_shared(void *arg)
+{
+    (void)arg;
+    strcat(log_text, "t");
+    memset(shared.data, 1, shared.size);
+    strcat(log_text, "never");
+}
+
+/* As a server does that has the name: the mapping stays, the memory behind it goes. */
+static void lose_memory(struct kvc_ctx *ctx)
+{
+    char name[96];
+    kvc_segment_name("test-", name, sizeof(name));
+    cr_assert_eq(kvc_segment_create(name, 1 << 16, &shared, NULL), KVC_OK);
+    const int fd = shm_open(name, O_RDWR, 0);
+    cr_assert_eq(ftruncate(fd, 0), 0);
+    close(fd);
+    kvc_ctx_defer(ctx, log_word, (char *)"a");
+    kvc_ctx_defer(ctx, touch_shared, NULL);
+    memset(shared.data, 1, shared.size);
+}
+
+Test(context, a_segment_that_is_cut_off_is_a_failed_check)
+{
+    run(lose_memory);
+    expect_verdict(
+        KVC_OUTCOME_FAIL,
+        "memory shared with the server is gone: a segment was cut off while it was in use", "", "");
+    cr_assert_str_eq(log_text, "ta", "the cleanups run, and a second loss ends one only");
+    kvc_segment_close(&shared);
 }
 
 static void fail_again(void *ctx)

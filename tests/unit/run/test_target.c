@@ -61,6 +61,39 @@ Test(aside, results_and_errors)
     cr_assert_lt(waitpid(-1, NULL, WNOHANG), 0, "no child is left");
 }
 
+static kvc_status fill_memory(const void *arg, void *result, struct kvc_error *err)
+{
+    (void)arg, (void)result, (void)err;
+    const size_t piece = 256 << 20;
+    for (size_t taken = 0; taken <= KVC_ASIDE_MEMORY_BYTES; taken += piece)
+        *(volatile char *)kvc_alloc(piece) = 1;
+    return KVC_OK;
+}
+
+Test(aside, memory_is_bounded)
+{
+    char nothing;
+    struct kvc_error err = KVC_ERROR_INIT;
+    cr_assert_eq(kvc_aside_run(fill_memory, NULL, &nothing, sizeof(nothing), 20000, &err),
+                 KVC_ELOST);
+}
+
+static kvc_status abort_oneself(const void *arg, void *result, struct kvc_error *err)
+{
+    (void)arg, (void)result, (void)err;
+    signal(SIGABRT, SIG_DFL);
+    abort();
+}
+
+Test(aside, the_signal_of_which_it_died)
+{
+    char nothing;
+    struct kvc_error err = KVC_ERROR_INIT;
+    cr_assert_eq(kvc_aside_run(abort_oneself, NULL, &nothing, sizeof(nothing), 5000, &err),
+                 KVC_ELOST);
+    cr_assert_str_eq(err.what, "the process that asked the server died of signal 6 (Aborted)");
+}
+
 Test(aside, a_pending_stop_ends_the_wait)
 {
     sigset_t stop;
