@@ -96,3 +96,36 @@ struct kvc_worker *open_small(struct fake_server *fake, struct kvc_rpc *rpc,
     cr_assert_eq(kvc_worker_open(rpc, options, &worker, &err), KVC_OK, "%s", err.what);
     return worker;
 }
+
+const int64_t small_shape[4] = {2, 2, FAKE_CHUNK, 16};
+const int64_t small_blocks[4] = {6, 1, 7, 3};
+const struct kvc_stamp_source small_source = {11, 1};
+
+struct kvc_key small_key(const struct kvc_worker *worker)
+{
+    static const int64_t tokens[2 * FAKE_CHUNK];
+    return kvc_worker_key(worker, (struct kvc_ints){tokens, 2 * FAKE_CHUNK}, 0, 2 * FAKE_CHUNK,
+                          KVC_STR("r"), KVC_STR(""));
+}
+
+struct kvc_slot small_slot(int64_t offset)
+{
+    return (struct kvc_slot){offset, SMALL_CHUNK_BYTES, {small_shape, 4}, KVC_STR("float16")};
+}
+
+void fake_offer_pool(struct fake_server *fake, struct kvc_segment *pool)
+{
+    char name[96];
+    kvc_segment_name("test-", name, sizeof(name));
+    cr_assert_eq(kvc_segment_create(name, 4 * SMALL_CHUNK_BYTES, pool, NULL), KVC_OK);
+    fake->pool = (struct kvc_pool_info){kvc_str_of(pool->name + 1), 4 * SMALL_CHUNK_BYTES};
+}
+
+void expect_stamped_chunk(const struct kvc_worker *worker, int64_t first_token,
+                          const uint8_t *chunk)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    cr_assert_eq(kvc_stamp_check_chunk(&worker->options.geometry, small_source, first_token,
+                                       FAKE_CHUNK, chunk, NULL, 0, &err),
+                 KVC_OK, "%s: %s, got %s", err.what, err.expected, err.got);
+}

@@ -4,6 +4,7 @@
 #define KVC_TESTS_UNIT_DRIVER_FAKE_SERVER_H
 
 #include "src/driver/worker.h"
+#include "src/kv/stamp.h"
 #include "tests/unit/link/peer.h"
 
 enum { FAKE_CHUNK = 32 };
@@ -38,7 +39,22 @@ struct kvc_worker_options small_worker(enum kvc_transfer_mode mode);
 struct kvc_worker *open_small(struct fake_server *fake, struct kvc_rpc *rpc,
                               const struct kvc_worker_options *options);
 
-/* Bytes of one chunk of that worker. */
+/* Bytes and shape of one chunk of that worker. */
 enum { SMALL_CHUNK_BYTES = 2 * 2 * FAKE_CHUNK * 16 * 2 };
+extern const int64_t small_shape[4];
+/* Its key for two chunks, and four blocks for them, neither contiguous nor ascending. */
+extern const int64_t small_blocks[4];
+struct kvc_key small_key(const struct kvc_worker *worker);
+/* A right slot for one of its chunks. */
+struct kvc_slot small_slot(int64_t offset);
+/* Creates a pool of four chunks in real shared memory and offers it; close it with
+ * kvc_segment_close. */
+void fake_offer_pool(struct fake_server *fake, struct kvc_segment *pool);
+
+/* What the tests stamp data with. */
+extern const struct kvc_stamp_source small_source;
+/* A chunk holds the stamps of the tokens from first_token on. */
+void expect_stamped_chunk(const struct kvc_worker *worker, int64_t first_token,
+                          const uint8_t *chunk);
 
 #endif

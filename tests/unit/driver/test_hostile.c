@@ -6,18 +6,11 @@
 #include "src/wire/inline_data.h"
 #include "tests/unit/driver/fake_server.h"
 
-static int64_t tokens[2 * FAKE_CHUNK];
 static const int64_t blocks[] = {1, 2, 3, 4};
-static const int64_t chunk_shape[] = {2, 2, FAKE_CHUNK, 16};
 static const int64_t other_order[] = {2, FAKE_CHUNK, 2, 16};
 static const int64_t both[] = {0, 1};
 
 enum { POOL = 4 * SMALL_CHUNK_BYTES };
-
-static struct kvc_slot slot_at(int64_t offset)
-{
-    return (struct kvc_slot){offset, SMALL_CHUNK_BYTES, {chunk_shape, 4}, KVC_STR("float16")};
-}
 
 struct stage {
     struct fake_server fake;
@@ -32,16 +25,12 @@ static void open_stage(struct stage *stage, bool with_pool)
     memset(stage, 0, sizeof(*stage));
     fake_start(&stage->fake, "0.5.6");
     if (with_pool) {
-        char name[96];
-        kvc_segment_name("test-", name, sizeof(name));
-        cr_assert_eq(kvc_segment_create(name, POOL, &stage->pool, NULL), KVC_OK);
-        stage->fake.pool = (struct kvc_pool_info){kvc_str_of(stage->pool.name + 1), POOL};
+        fake_offer_pool(&stage->fake, &stage->pool);
         memset(stage->pool.data, 0x77, POOL);
     }
     const struct kvc_worker_options options = small_worker(KVC_MODE_ENGINE_DRIVEN);
     stage->worker = open_small(&stage->fake, &stage->rpc, &options);
-    stage->key = kvc_worker_key(stage->worker, (struct kvc_ints){tokens, 2 * FAKE_CHUNK}, 0,
-                                2 * FAKE_CHUNK, KVC_STR("r"), KVC_STR(""));
+    stage->key = small_key(stage->worker);
     kvc_paged_fill(&stage->worker->paged, 0x5a);
 }
 
@@ -80,13 +69,13 @@ Test(hostile, slots_outside_the_pool_or_overlapping)
 {
     struct stage stage;
     open_stage(&stage, true);
-    const struct kvc_slot outside[] = {slot_at(0), slot_at(POOL - SMALL_CHUNK_BYTES + 1)};
+    const struct kvc_slot outside[] = {small_slot(0), small_slot(POOL - SMALL_CHUNK_BYTES + 1)};
     expect_store_refused(&stage, context_of(outside, 2, both, 2),
                          "prepare_store: context.slots[1].offset");
-    const struct kvc_slot overlapping[] = {slot_at(1), slot_at(SMALL_CHUNK_BYTES)};
+    const struct kvc_slot overlapping[] = {small_slot(1), small_slot(SMALL_CHUNK_BYTES)};
     expect_store_refused(&stage, context_of(overlapping, 2, both, 2),
                          "prepare_store: context.slots[1].offset");
-    struct kvc_slot shorter[] = {slot_at(0), slot_at(SMALL_CHUNK_BYTES)};
+    struct kvc_slot shorter[] = {small_slot(0), small_slot(SMALL_CHUNK_BYTES)};
     shorter[0].length = SMALL_CHUNK_BYTES / 2;
     expect_store_refused(&stage, context_of(shorter, 2, both, 2),
                          "prepare_store: context.slots[0].length");
@@ -97,10 +86,10 @@ Test(hostile, slots_of_another_shape_or_dtype_of_the_same_size)
 {
     struct stage stage;
     open_stage(&stage, true);
-    struct kvc_slot slots[] = {slot_at(0), slot_at(SMALL_CHUNK_BYTES)};
+    struct kvc_slot slots[] = {small_slot(0), small_slot(SMALL_CHUNK_BYTES)};
     slots[1].shape = (struct kvc_ints){other_order, 4};
     expect_store_refused(&stage, context_of(slots, 2, both, 2), "prepare_store: context.slots[1]");
-    slots[1] = slot_at(SMALL_CHUNK_BYTES);
+    slots[1] = small_slot(SMALL_CHUNK_BYTES);
     slots[0].dtype = KVC_STR("bfloat16");
     expect_store_refused(&stage, context_of(slots, 2, both, 2), "prepare_store: context.slots[0]");
     close_stage(&stage);
@@ -124,7 +113,7 @@ Test(hostile, chunk_indices_that_do_not_fit)
     };
     struct stage stage;
     open_stage(&stage, true);
-    const struct kvc_slot slots[] = {slot_at(0), slot_at(SMALL_CHUNK_BYTES)};
+    const struct kvc_slot slots[] = {small_slot(0), small_slot(SMALL_CHUNK_BYTES)};
     for (size_t i = 0; i < KVC_COUNT_OF(wrong); i++)
         expect_store_refused(&stage, context_of(slots, 2, wrong[i].indices, wrong[i].count),
                              wrong[i].where);
@@ -135,8 +124,8 @@ Test(hostile, more_slots_than_chunks)
 {
     struct stage stage;
     open_stage(&stage, true);
-    const struct kvc_slot slots[] = {slot_at(0), slot_at(SMALL_CHUNK_BYTES),
-                                     slot_at(2 * SMALL_CHUNK_BYTES)};
+    const struct kvc_slot slots[] = {small_slot(0), small_slot(SMALL_CHUNK_BYTES),
+                                     small_slot(2 * SMALL_CHUNK_BYTES)};
     static const int64_t three[] = {0, 1, 2};
     expect_store_refused(&stage, context_of(slots, 3, three, 3),
                          "prepare_store: context.chunk_indices[2]");
@@ -150,7 +139,7 @@ Test(hostile, a_pool_was_offered_but_slots_or_indices_are_missing)
     struct kvc_error err =
         expect_store_refused(&stage, (struct kvc_transfer_context){0}, "prepare_store: context");
     cr_assert_not_null(strstr(err.what, "names no slots"), "%s", err.what);
-    const struct kvc_slot slots[] = {slot_at(0), slot_at(SMALL_CHUNK_BYTES)};
+    const struct kvc_slot slots[] = {small_slot(0), small_slot(SMALL_CHUNK_BYTES)};
     err = expect_store_refused(
         &stage, (struct kvc_transfer_context){.has_slots = true, .slots = {slots, 2}},
         "prepare_store: context");
@@ -179,7 +168,7 @@ Test(hostile, a_retrieve_with_wrong_slots)
 {
     struct stage stage;
     open_stage(&stage, true);
-    const struct kvc_slot outside[] = {slot_at(-2), slot_at(0)};
+    const struct kvc_slot outside[] = {small_slot(-2), small_slot(0)};
     struct kvc_prepare_retrieve_result reply = {
         .success = true, .context = {.has_slots = true, .slots = {outside, 2}}};
     expect_retrieve_refused(&stage, reply, KVC_EFORMAT,
@@ -199,7 +188,7 @@ Test(hostile, inline_replies_that_do_not_fit)
     struct kvc_inline_tensor tensors[3];
     for (size_t i = 0; i < 3; i++)
         tensors[i] = (struct kvc_inline_tensor){.dtype = KVC_STR("float16"),
-                                                .shape = {chunk_shape, 4},
+                                                .shape = {small_shape, 4},
                                                 .data = {bytes[i], SMALL_CHUNK_BYTES}};
     struct kvc_buffer data = {0};
 
@@ -219,7 +208,7 @@ Test(hostile, inline_replies_that_do_not_fit)
     expect_retrieve_refused(&stage, reply, KVC_EFORMAT, "prepare_retrieve: data[1]");
 
     data.size = 0;
-    tensors[1].shape = (struct kvc_ints){chunk_shape, 4};
+    tensors[1].shape = (struct kvc_ints){small_shape, 4};
     tensors[1].dtype = KVC_STR("int16");
     cr_assert_eq(kvc_inline_encode_torch(tensors, 2, &data, NULL), KVC_OK);
     reply.data = kvc_buffer_view(&data);
@@ -230,7 +219,7 @@ Test(hostile, inline_replies_that_do_not_fit)
     reply.data = (struct kvc_bytes){NULL, 0};
     expect_retrieve_refused(&stage, reply, KVC_EFORMAT, "prepare_retrieve: data");
 
-    const struct kvc_slot slots[] = {slot_at(0), slot_at(SMALL_CHUNK_BYTES)};
+    const struct kvc_slot slots[] = {small_slot(0), small_slot(SMALL_CHUNK_BYTES)};
     reply.context = (struct kvc_transfer_context){.has_slots = true, .slots = {slots, 2}};
     expect_retrieve_refused(&stage, reply, KVC_EUNSUPPORTED, "prepare_retrieve: context.slots");
     kvc_buffer_clear(&data);

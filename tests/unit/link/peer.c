@@ -43,6 +43,22 @@ void peer_answer(struct peer *peer, const struct kvc_frames *message, const char
     cr_assert_eq(kvc_server_send(peer->server, peer->identity, &frames, NULL), KVC_OK);
 }
 
+void peer_answer_ok(struct peer *peer, const struct kvc_frames *message)
+{
+    peer_answer(peer, message, "a24f4b");
+}
+
+void peer_answer_twice(struct peer *peer, const struct kvc_frames *message)
+{
+    peer_answer(peer, message, "01");
+    peer_answer(peer, message, "02");
+}
+
+void peer_stay_silent(struct peer *peer, const struct kvc_frames *message)
+{
+    (void)peer, (void)message;
+}
+
 static void *serve(void *user)
 {
     struct peer *peer = user;
@@ -98,4 +114,29 @@ uint64_t send_op(struct kvc_client *client, const char *op_hex)
     uint64_t uid = 0;
     cr_assert_eq(kvc_client_send(client, &body, &uid, NULL), KVC_OK);
     return uid;
+}
+
+kvc_status wait_for_reply(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
+                          struct kvc_frames *reply)
+{
+    *reply = (struct kvc_frames){0};
+    return kvc_client_wait(client, uid, timeout_ms, reply, NULL);
+}
+
+void expect_answer(struct kvc_client *client, uint64_t uid, const char *result_hex)
+{
+    struct kvc_frames reply;
+    cr_assert_eq(wait_for_reply(client, uid, 5000, &reply), KVC_OK);
+    cr_assert_eq(reply.count, 3);
+    cr_assert(frame_is(&reply, 2, result_hex));
+    kvc_frames_clear(&reply);
+}
+
+void expect_counters(const struct kvc_client *client, uint64_t late, uint64_t duplicate,
+                     uint64_t unknown)
+{
+    const struct kvc_client_counters counters = kvc_client_counters(client);
+    cr_assert_eq(counters.late, late);
+    cr_assert_eq(counters.duplicate, duplicate);
+    cr_assert_eq(counters.unknown, unknown);
 }

@@ -36,6 +36,11 @@ void peer_send_hex(struct peer *peer, const char *const *hex, size_t count);
 /* Echoes uid and op, and the result in hex if it is not NULL. */
 void peer_answer(struct peer *peer, const struct kvc_frames *message, const char *result);
 
+/* Scripts: answer "OK"; answer 1, and then 2 to the same request; be silent. */
+void peer_answer_ok(struct peer *peer, const struct kvc_frames *message);
+void peer_answer_twice(struct peer *peer, const struct kvc_frames *message);
+void peer_stay_silent(struct peer *peer, const struct kvc_frames *message);
+
 /* Appends frames given in hex. */
 #define frames_from(...)                                                                           \
     frames_from_hex((const char *const[]){__VA_ARGS__},                                            \
@@ -48,5 +53,12 @@ bool frame_is(const struct kvc_frames *frames, size_t index, const char *hex);
 struct kvc_client *client_for(const struct peer *peer);
 /* Sends [op] and returns the uid. */
 uint64_t send_op(struct kvc_client *client, const char *op_hex);
+/* kvc_client_wait into a fresh *reply. */
+kvc_status wait_for_reply(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
+                          struct kvc_frames *reply);
+/* The reply to uid comes, and its result is this. */
+void expect_answer(struct kvc_client *client, uint64_t uid, const char *result_hex);
+void expect_counters(const struct kvc_client *client, uint64_t late, uint64_t duplicate,
+                     uint64_t unknown);
 
 #endif

@@ -77,11 +77,6 @@ Test(connect, ends_at_once_when_asked_to_stop)
     close(fd);
 }
 
-static void stay_silent(struct peer *peer, const struct kvc_frames *message)
-{
-    (void)peer, (void)message;
-}
-
 static void *close_client(void *client)
 {
     kvc_client_close(client);
@@ -94,7 +89,7 @@ Test(connect, closing_while_the_server_goes_does_not_block_later_clients)
     for (size_t i = 0; i < 100; i++) {
         struct peer peer;
         pthread_t thread;
-        peer_start(&peer, "tcp://127.0.0.1:0", stay_silent, NULL);
+        peer_start(&peer, "tcp://127.0.0.1:0", peer_stay_silent, NULL);
         struct kvc_client *client = client_for(&peer);
         cr_assert_eq(pthread_create(&thread, NULL, close_client, client), 0);
         peer_stop(&peer);
