@@ -175,6 +175,22 @@
     X(INLINE_BAD_STAYS_RESERVED, "inline-bad-stays-reserved", "inline data of a wrong shape leave their chunks reserved", "B33") \
     X(INLINE_SHAPE_UNCHECKED, "inline-shape-unchecked", "inline data of any shape are taken if the size is right", "B53") \
     /* HTTP */                                                                                     \
+    X(HTTP_UNWELL, "http-unwell", "GET / and /healthcheck say 503 for ever", "B15") \
+    X(VERSION_STALE, "version-stale", "GET /version and /lmc_version name the release before the dialect's", "B08") \
+    X(CONFIG_STALE, "config-stale", "GET /config shows the default chunk size plus one", "B15") \
+    X(STATUS_UNHEALTHY, "status-unhealthy", "GET /status says that the server is not healthy", "B15") \
+    X(STATUS_EMPTY, "status-empty", "GET /status says that nothing is cached", "implementer's slip") \
+    X(STATUS_MODES_SWAPPED, "status-modes-swapped", "GET /status lists the instances of each mode as the other's", "implementer's slip") \
+    X(STATUS_FIRST_GROUP, "status-first-group", "GET /status shows only the first group of an instance's layers", "B53") \
+    X(HTTP_UNKNOWN_OK, "http-unknown-ok", "a path that there is not is answered with status 200", "B15") \
+    X(HTTP_METHOD_IGNORED, "http-method-ignored", "a path answers whatever the method", "implementer's slip") \
+    X(HTTP_ERRORS_500, "http-errors-500", "a request whose body makes no sense is answered with status 500", "B15") \
+    X(HTTP_CLEAR_IDLE, "http-clear-idle", "POST /cache/clear empties nothing", "B70") \
+    X(HTTP_CLEAR_FIRST, "http-clear-first", "POST /cache/clear clears before it reads what it was sent", "B70") \
+    X(HTTP_CLEAR_FORCED, "http-clear-forced", "POST /cache/clear always drops locked chunks", "8.3: 0.5.1") \
+    X(HTTP_CLEAR_GENTLE, "http-clear-gentle", "POST /cache/clear never drops locked chunks", "B70") \
+    X(QUOTA_UNCHECKED, "quota-unchecked", "a quota may be negative", "implementer's slip") \
+    X(QUOTA_STAYS, "quota-stays", "a quota that is removed stays", "implementer's slip") \
     X(CHECKSUM_NEXT_BLOCK, "checksum-next-block", "/cache/checksums digests each block's neighbour", "N20") \
     X(CHECKSUM_BF16_RAW, "checksum-bf16-raw", "/cache/checksums digests bfloat16 as it is", "8.2") \
     X(CHECKSUM_UNKNOWN_500, "checksum-unknown-500", "/cache/checksums of an unknown instance answers 500", "B15") \

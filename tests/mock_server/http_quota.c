@@ -111,7 +111,7 @@ void mock_http_quota_put(struct mock *mock, const struct mock_http_request *requ
         refuse(reply, "body must be {'limit_gb': <float>}");
     } else if (!json_is_number(limit)) {
         refuse(reply, "limit_gb must be numeric");
-    } else if (json_number_value(limit) < 0) {
+    } else if (json_number_value(limit) < 0 && !mock_has(mock, MOCK_DEFECT_QUOTA_UNCHECKED)) {
         refuse(reply, "limit_gb must be non-negative");
     } else {
         set_limit(mock, salt_of(request), json_number_value(limit));
@@ -127,6 +127,6 @@ void mock_http_quota_delete(struct mock *mock, const struct mock_http_request *r
     struct mock_quota *quota = find(mock, salt_of(request));
     reply->body = json_pack("{s:s, s:s}", "cache_salt", name_of(request).data, "status",
                             quota != NULL ? "removed" : "not_found");
-    if (quota != NULL)
+    if (quota != NULL && !mock_has(mock, MOCK_DEFECT_QUOTA_STAYS))
         forget(quota);
 }

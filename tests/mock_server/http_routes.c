@@ -31,17 +31,35 @@ void mock_http_detail(struct mock_http_reply *reply, unsigned status, const char
     reply->body = json_pack("{s:s}", "detail", text);
 }
 
+static bool is_unwell(const struct mock *mock, struct mock_http_reply *reply)
+{
+    if (!mock_has(mock, MOCK_DEFECT_HTTP_UNWELL))
+        return false;
+    mock_http_detail(reply, 503, "the engine is not initialised");
+    return true;
+}
+
+/* The release that the mock names itself. */
+static const char *release_of(const struct mock *mock)
+{
+    return mock_has(mock, MOCK_DEFECT_VERSION_STALE) ? "0.4.7" : mock->options.version;
+}
+
 static void on_root(struct mock *mock, const struct mock_http_request *request,
                     struct mock_http_reply *reply)
 {
-    (void)mock, (void)request;
+    (void)request;
+    if (is_unwell(mock, reply))
+        return;
     reply->body = json_pack("{s:s, s:s}", "status", "ok", "service", "LMCache HTTP API");
 }
 
 static void on_health(struct mock *mock, const struct mock_http_request *request,
                       struct mock_http_reply *reply)
 {
-    (void)mock, (void)request;
+    (void)request;
+    if (is_unwell(mock, reply))
+        return;
     reply->body = json_pack("{s:s}", "status", "healthy");
 }
 
@@ -49,14 +67,14 @@ static void on_version(struct mock *mock, const struct mock_http_request *reques
                        struct mock_http_reply *reply)
 {
     (void)request;
-    reply->body = json_sprintf("%s-" MOCK_COMMIT, mock->options.version);
+    reply->body = json_sprintf("%s-" MOCK_COMMIT, release_of(mock));
 }
 
 static void on_release(struct mock *mock, const struct mock_http_request *request,
                        struct mock_http_reply *reply)
 {
     (void)request;
-    reply->body = json_string(mock->options.version);
+    reply->body = json_string(release_of(mock));
 }
 
 static void on_commit(struct mock *mock, const struct mock_http_request *request,
@@ -80,6 +98,16 @@ static void on_config(struct mock *mock, const struct mock_http_request *request
     reply->body = mock_http_config(mock);
 }
 
+static void clear(struct mock *mock, bool force)
+{
+    if (mock_has(mock, MOCK_DEFECT_HTTP_CLEAR_FORCED))
+        force = true;
+    if (mock_has(mock, MOCK_DEFECT_HTTP_CLEAR_GENTLE))
+        force = false;
+    if (!mock_has(mock, MOCK_DEFECT_HTTP_CLEAR_IDLE))
+        mock_clear(mock, force);
+}
+
 /* The optional body {"tier": "l1", "force": bool}. Up to 0.5.5 force is read and always taken as true. */
 static void on_clear(struct mock *mock, const struct mock_http_request *request,
                      struct mock_http_reply *reply)
@@ -87,6 +115,8 @@ static void on_clear(struct mock *mock, const struct mock_http_request *request,
     const char *tier = "l1";
     int force = 0;
     json_t *body = NULL;
+    if (mock_has(mock, MOCK_DEFECT_HTTP_CLEAR_FIRST))
+        mock_clear(mock, true);
     if (request->body.size > 0) {
         body = json_loadb((const char *)request->body.data, request->body.size, 0, NULL);
         if (json_unpack(body, "{s?s, s?b}", "tier", &tier, "force", &force) != 0) {
@@ -98,7 +128,7 @@ static void on_clear(struct mock *mock, const struct mock_http_request *request,
     if (strcmp(tier, "l1") != 0) {
         mock_http_detail(reply, 400, "tier '%.32s' not supported; only 'l1'", tier);
     } else {
-        mock_clear(mock, force || !mock_speaks(mock, KVC_FEATURE_CLEAR_FORCE));
+        clear(mock, force || !mock_speaks(mock, KVC_FEATURE_CLEAR_FORCE));
         reply->body = json_pack("{s:s, s:{s:s}}", "status", "ok", "cleared", "tier", "l1");
     }
     json_decref(body);
@@ -156,7 +186,8 @@ static void route(struct mock *mock, const struct mock_http_request *request,
         const struct route *candidate = &routes[i];
         if (!is_there(mock, candidate) || !path_matches(candidate->path, request->path))
             continue;
-        if (strcmp(candidate->method, request->method) == 0) {
+        if (strcmp(candidate->method, request->method) == 0 ||
+            mock_has(mock, MOCK_DEFECT_HTTP_METHOD_IGNORED)) {
             candidate->handle(mock, request, reply);
             return;
         }
@@ -164,6 +195,8 @@ static void route(struct mock *mock, const struct mock_http_request *request,
     }
     if (path_is_known)
         mock_http_detail(reply, 405, "Method Not Allowed");
+    else if (mock_has(mock, MOCK_DEFECT_HTTP_UNKNOWN_OK))
+        reply->body = json_pack("{s:s}", "status", "ok");
     else
         mock_http_detail(reply, 404, "Not Found");
 }
@@ -174,4 +207,7 @@ void mock_http_route(struct mock *mock, const struct mock_http_request *request,
     route(mock, request, reply);
     if (reply->body == NULL)
         mock_http_detail(reply, 400, "a text of the request is not UTF-8");
+    if (mock_has(mock, MOCK_DEFECT_HTTP_ERRORS_500) &&
+        (reply->status == 400 || reply->status == 422))
+        reply->status = 500;
 }

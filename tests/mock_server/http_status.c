@@ -25,14 +25,16 @@ static json_t *l1_status(struct mock *mock)
         staged_bytes += object->ready ? 0 : object->layout.bytes;
         locked += mock_object_locks(object, mock->now_ms) > 0;
     }
-    const double ratio = (double)mock->pool.used / (double)mock->pool.size;
+    const bool says_empty = mock_has(mock, MOCK_DEFECT_STATUS_EMPTY);
+    const json_int_t count = says_empty ? 0 : (json_int_t)mock->store.count;
+    const json_int_t used = says_empty ? 0 : (json_int_t)mock->pool.used;
+    const double ratio = (double)used / (double)mock->pool.size;
     json_t *status = json_pack(
         "{s:b, s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:f, s:f}", "is_healthy", 1, "total_object_count",
-        (json_int_t)mock->store.count, "write_locked_count", reserved, "read_locked_count", locked,
-        "temporary_count", 0, "memory_used_bytes", (json_int_t)mock->pool.used,
-        "memory_total_bytes", (json_int_t)mock->pool.size, "memory_usage_ratio", ratio,
-        "write_ttl_seconds", (double)mock->options.write_ttl_ms / 1000, "read_ttl_seconds",
-        (double)mock->options.read_ttl_ms / 1000);
+        count, "write_locked_count", reserved, "read_locked_count", locked, "temporary_count", 0,
+        "memory_used_bytes", used, "memory_total_bytes", (json_int_t)mock->pool.size,
+        "memory_usage_ratio", ratio, "write_ttl_seconds", (double)mock->options.write_ttl_ms / 1000,
+        "read_ttl_seconds", (double)mock->options.read_ttl_ms / 1000);
     if (mock_speaks(mock, KVC_FEATURE_WRITE_STAGING)) {
         json_object_set_new(status, "staging_object_count", json_integer(reserved));
         json_object_set_new(status, "staging_bytes", json_integer(staged_bytes));
@@ -66,7 +68,7 @@ static json_t *group_status(const struct mock_kernel_group *group)
                      (json_int_t)group->tokens_per_block, "object_group_idx", 0);
 }
 
-static json_t *instance_status(const struct mock_instance *instance)
+static json_t *instance_status(const struct mock *mock, const struct mock_instance *instance)
 {
     json_t *status = json_pack("{s:o, s:I}", "model_name", text_of(instance->model), "world_size",
                                (json_int_t)instance->world_size);
@@ -76,7 +78,8 @@ static json_t *instance_status(const struct mock_instance *instance)
         return status;
     }
     json_t *groups = json_array();
-    for (size_t i = 0; i < instance->group_count; i++)
+    const bool only_first = mock_has(mock, MOCK_DEFECT_STATUS_FIRST_GROUP);
+    for (size_t i = 0; i < (only_first ? 1 : instance->group_count); i++)
         json_array_append_new(groups, group_status(&instance->groups[i]));
     json_object_set_new(status, "kv_cache_layout",
                         json_pack("{s:I, s:o}", "num_layers", (json_int_t)instance->layer_count,
@@ -84,12 +87,13 @@ static json_t *instance_status(const struct mock_instance *instance)
     return status;
 }
 
-static void add_instance(json_t *ids, json_t *meta, const struct mock_instance *instance)
+static void add_instance(json_t *ids, json_t *meta, const struct mock *mock,
+                         const struct mock_instance *instance)
 {
     char id[32];
     snprintf(id, sizeof(id), "%lld", (long long)instance->id);
     json_array_append_new(ids, json_integer(instance->id));
-    json_object_set_new(meta, id, instance_status(instance));
+    json_object_set_new(meta, id, instance_status(mock, instance));
 }
 
 /* The registered instances of one mode: a list of their ids, and what is known of each. */
@@ -101,11 +105,11 @@ static void add_instances(json_t *status, const struct mock *mock, enum mock_mod
     const struct mock_instance *instance;
     LIST_FOREACH(instance, &mock->registry.instances[mode], in_table)
     {
-        add_instance(ids, meta, instance);
+        add_instance(ids, meta, mock, instance);
     }
     LIST_FOREACH(instance, &mock->registry.left[mode], in_table)
     {
-        add_instance(ids, meta, instance);
+        add_instance(ids, meta, mock, instance);
     }
     json_object_set_new(status, ids_name, ids);
     json_object_set_new(status, meta_name, meta);
@@ -129,27 +133,31 @@ json_t *mock_http_status(struct mock *mock)
     const size_t tracked =
         mock->registry.counts[MOCK_ENGINE_DRIVEN] + mock->registry.counts[MOCK_LMCACHE_DRIVEN];
     json_t *status = json_pack(
-        "{s:b, s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:b, s:{s:b, s:f, s:f, s:I}}", "is_healthy", 1,
-        "engine_type", "MPCacheServer", "chunk_size", (json_int_t)mock->options.chunk_size,
-        "hash_algorithm", "blake3", "active_sessions", (json_int_t)mock->sessions.count,
-        "storage_manager", storage_status(mock), "active_prefetch_jobs", unfetched_lookups(mock),
-        "active_p2p_lookup_jobs", (json_int_t)mock->p2p.count, "p2p_enabled", 0, "worker_liveness",
-        "enabled", 1, "reap_timeout_seconds", (double)mock->options.reap_ms / 1000,
-        "registration_grace_seconds", 3600.0, "tracked_instances", (json_int_t)tracked);
-    add_instances(status, mock, MOCK_LMCACHE_DRIVEN, "registered_gpu_ids", "cache_context_meta");
-    add_instances(status, mock, MOCK_ENGINE_DRIVEN, "registered_non_cuda_instance_ids",
-                  "non_cuda_context_meta");
+        "{s:b, s:s, s:I, s:s, s:I, s:o, s:I, s:I, s:b, s:{s:b, s:f, s:f, s:I}}", "is_healthy",
+        !mock_has(mock, MOCK_DEFECT_STATUS_UNHEALTHY), "engine_type", "MPCacheServer", "chunk_size",
+        (json_int_t)mock->options.chunk_size, "hash_algorithm", "blake3", "active_sessions",
+        (json_int_t)mock->sessions.count, "storage_manager", storage_status(mock),
+        "active_prefetch_jobs", unfetched_lookups(mock), "active_p2p_lookup_jobs",
+        (json_int_t)mock->p2p.count, "p2p_enabled", 0, "worker_liveness", "enabled", 1,
+        "reap_timeout_seconds", (double)mock->options.reap_ms / 1000, "registration_grace_seconds",
+        3600.0, "tracked_instances", (json_int_t)tracked);
+    const bool swapped = mock_has(mock, MOCK_DEFECT_STATUS_MODES_SWAPPED);
+    add_instances(status, mock, swapped ? MOCK_ENGINE_DRIVEN : MOCK_LMCACHE_DRIVEN,
+                  "registered_gpu_ids", "cache_context_meta");
+    add_instances(status, mock, swapped ? MOCK_LMCACHE_DRIVEN : MOCK_ENGINE_DRIVEN,
+                  "registered_non_cuda_instance_ids", "non_cuda_context_meta");
     return status;
 }
 
 json_t *mock_http_config(const struct mock *mock)
 {
     const char *pool = mock->pool.shared ? mock->pool.segment.name + 1 : "";
+    const json_int_t chunk_size =
+        mock_has(mock, MOCK_DEFECT_CONFIG_STALE) ? 257 : (json_int_t)mock->options.chunk_size;
     return json_pack("{s:{s:I, s:s, s:s}, s:{s:s, s:I, s:I, s:f, s:f}}", "mp", "chunk_size",
-                     (json_int_t)mock->options.chunk_size, "hash_algorithm", "blake3",
-                     "supported_transfer_mode", "auto", "storage_manager", "shm_name", pool,
-                     "l1_size_bytes", (json_int_t)mock->pool.size, "l1_align_bytes",
-                     (json_int_t)MOCK_POOL_ALIGN, "l1_write_ttl_seconds",
-                     (double)mock->options.write_ttl_ms / 1000, "l1_read_ttl_seconds",
-                     (double)mock->options.read_ttl_ms / 1000);
+                     chunk_size, "hash_algorithm", "blake3", "supported_transfer_mode", "auto",
+                     "storage_manager", "shm_name", pool, "l1_size_bytes",
+                     (json_int_t)mock->pool.size, "l1_align_bytes", (json_int_t)MOCK_POOL_ALIGN,
+                     "l1_write_ttl_seconds", (double)mock->options.write_ttl_ms / 1000,
+                     "l1_read_ttl_seconds", (double)mock->options.read_ttl_ms / 1000);
 }
