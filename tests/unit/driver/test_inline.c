@@ -37,14 +37,14 @@ Test(inline_path, sends_the_chunks_inline)
     fake_stop(&fake);
 }
 
-/* Payloads of all three bin heads: below 256 bytes (an empty list), below 65536, and above. */
+/* Payloads of all three bin heads: below 256 bytes, a little above that, below 65536, and above. */
 Test(inline_path, inline_payloads_of_every_size_are_well_formed)
 {
     static const struct {
         const char *spec;
         int64_t chunks;
     } cases[] = {{"(1,8,16,1,1):uint8:1", 0},
-                 {"(1,8,16,1,1):uint8:1", 2},
+                 {"(1,8,16,1,2):uint8:1", 2},
                  {"(1,8,16,1,16):float16:2", 2},
                  {"(1,8,16,1,512):float32:2", 2}};
     struct fake_server fake;
