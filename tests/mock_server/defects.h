@@ -129,6 +129,8 @@
     X(COMMIT_UNPREPARED_TRUE, "commit-unprepared-true", "COMMIT_STORE of what was never prepared answers true", "B33") \
     X(COMMIT_TWICE_TRUE, "commit-twice-true", "a second COMMIT_STORE answers true", "B33") \
     X(COMMIT_NEEDS_REQUEST_ID, "commit-needs-request-id", "COMMIT_STORE only matches the request id of the preparation", "implementer's slip") \
+    X(COMMIT_VISIBLE_LATE, "commit-visible-late", "chunks become hits half a second after the reply to COMMIT_STORE", "implementer's slip") \
+    X(EMPTY_WINDOW_SILENT, "empty-window-silent", "PREPARE_STORE of an empty or reversed window is not answered", "4.10") \
     X(COMMIT_RETRIEVE_FALSE, "commit-retrieve-false", "COMMIT_RETRIEVE answers false when nothing is pending", "implementer's slip") \
     X(CACHED_OFFERED, "cached-offered", "PREPARE_STORE offers the slots of cached chunks to be written again", "B33") \
     X(BUSY_OFFERED, "busy-offered", "PREPARE_STORE offers slots that another worker is writing", "B33") \
@@ -139,6 +141,7 @@
     X(NIL_WORKER_IS_ZERO, "nil-worker-is-zero", "a transfer without worker id is worker 0's", "B21") \
     /* slots and chunk indices */                                                                  \
     X(SLOTS_OVERLAP, "slots-overlap", "the second slot begins in the middle of the first", "N23") \
+    X(PENDING_SLOT_REUSED, "pending-slot-reused", "a slot that is being written is given to its worker's next request as well", "N05") \
     X(SLOT_OFF_BY_PAGE, "slot-off-by-page", "PREPARE_STORE's offsets are one page too far", "N23") \
     X(SLOT_SHORT, "slot-short", "a slot's length lacks its last row", "B55") \
     X(SLOT_BEYOND_POOL, "slot-beyond-pool", "the last slot ends behind the pool", "N23") \
@@ -147,13 +150,21 @@
     X(DTYPE_WIDTH_WRONG, "dtype-width-wrong", "slots of one-byte types have room for two bytes an element", "B25") \
     X(CHUNK_INDICES_WRONG, "chunk-indices-wrong", "chunk_indices count the slots instead of the chunks", "B33") \
     X(SLOTS_REVERSED, "slots-reversed", "PREPARE_RETRIEVE gives the chunks in reverse order", "implementer's slip") \
+    X(SLOTS_UNALIGNED, "slots-unaligned", "slots begin one byte behind the start of a page", "implementer's slip") \
+    X(SHAPELESS_SLOTS, "shapeless-slots", "a worker whose chunks hold nothing is given slots of no length", "B64") \
+    X(SLOTS_FROM_FIRST, "slots-from-first", "PREPARE_RETRIEVE's slots begin at chunk 0 wherever the window does", "implementer's slip") \
+    X(PREPARE_RETRIEVE_ONCE, "prepare-retrieve-once", "a second PREPARE_RETRIEVE before COMMIT_RETRIEVE misses", "implementer's slip") \
+    X(P2P_OFFSET_WRONG, "p2p-offset-wrong", "P2P lookups give offsets one page too far", "N23") \
     /* retrieve and skip */                                                                        \
     X(MISS_IS_SUCCESS, "miss-is-success", "a retrieve that misses the last chunk answers success", "N01") \
+    X(MISS_ALL_IS_SUCCESS, "miss-all-is-success", "a retrieve that misses the first chunk answers success", "N18") \
+    X(EMPTY_RETRIEVE_TRUE, "empty-retrieve-true", "a retrieve of an empty window answers success", "implementer's slip") \
     X(MISS_WRITES, "miss-writes", "RETRIEVE writes the chunks that it has before it finds one missing", "N08") \
     X(SKIP_IGNORED, "skip-ignored", "skip_first_n_tokens is ignored", "B63") \
     X(SKIP_ROUNDED_UP, "skip-rounded-up", "skip_first_n_tokens is rounded up to whole blocks", "B63") \
     X(SKIP_EVERY_CHUNK, "skip-every-chunk", "skip_first_n_tokens skips in every chunk", "B63") \
     X(SCATTER_ONE_MORE, "scatter-one-more", "RETRIEVE writes one block behind the last as well", "B58") \
+    X(RETRIEVE_DROPS, "retrieve-drops", "RETRIEVE drops the chunks that it has read and nobody has locked", "implementer's slip") \
     /* data and layout */                                                                          \
     X(KV_SWAPPED, "kv-swapped", "RETRIEVE exchanges K and V", "B52") \
     X(LAYERS_SWAPPED, "layers-swapped", "RETRIEVE exchanges the first two layers", "B53") \
@@ -169,11 +180,26 @@
     X(BAD_BLOCK_CLAMPED, "bad-block-clamped", "a block id out of range is taken for the last block", "N01") \
     X(FEW_BLOCKS_PADDED, "few-blocks-padded", "missing block ids are taken for the last one given", "B63") \
     X(CACHED_STORE_FALSE, "cached-store-false", "STORE of chunks that are cached answers false", "implementer's slip") \
+    X(STORES_SIXTEEN, "stores-sixteen", "STORE keeps the first 16 chunks of its window", "implementer's slip") \
+    X(STORE_REPLACES_STORE, "store-replaces-store", "a STORE of a request drops an earlier one that is not visible yet", "B61") \
+    X(STORE_READS_LATE, "store-reads-late", "STORE is answered before the blocks are read", "N04") \
+    X(BEHIND_GAP_LOST, "behind-gap-lost", "STORE keeps nothing of a window whose previous chunk is not there", "B61") \
+    X(BLOCK_ZERO_IS_ONE, "block-zero-is-one", "block id 0 is taken for 1", "B57") \
+    X(BLOCK_IDS_AS_SET, "block-ids-as-set", "block ids that are named again are left out, and the last other one put in for them", "implementer's slip") \
+    X(SURPLUS_IDS_IGNORED, "surplus-ids-ignored", "block ids beyond those that the window needs are ignored", "B63") \
+    X(SURPLUS_IDS_WRITTEN, "surplus-ids-written", "RETRIEVE writes the last chunk into surplus blocks as well", "N01") \
+    X(SURPLUS_GROUPS_IGNORED, "surplus-groups-ignored", "lists of block ids beyond those of the groups are ignored", "N08") \
+    X(EVENT_HANDLE_CHECKED, "event-handle-checked", "STORE and RETRIEVE with an empty event handle are not answered", "3.7") \
     X(NULL_BLOCK_STORED, "null-block-stored", "a chunk of null blocks is stored", "B57") \
     /* inline data */                                                                              \
     X(INLINE_FLAT, "inline-flat", "inline tensors have one dimension", "B53") \
     X(INLINE_BAD_STAYS_RESERVED, "inline-bad-stays-reserved", "inline data of a wrong shape leave their chunks reserved", "B33") \
     X(INLINE_SHAPE_UNCHECKED, "inline-shape-unchecked", "inline data of any shape are taken if the size is right", "B53") \
+    X(INLINE_REFUSED, "inline-refused", "a server with a pool does not answer COMMIT_STORE with data", "B64") \
+    X(INLINE_EMPTY_SLOTS, "inline-empty-slots", "without a pool PREPARE_STORE answers with an empty list of slots", "B64") \
+    X(INLINE_EMPTY_FALSE, "inline-empty-false", "COMMIT_STORE of no tensor for an empty window answers false", "implementer's slip") \
+    X(INLINE_FEW_TRUE, "inline-few-true", "chunks of COMMIT_STORE without a tensor are left out, and the answer is true", "B61") \
+    X(INLINE_SURPLUS_FALSE, "inline-surplus-false", "tensors beyond those of the window make COMMIT_STORE answer false", "implementer's slip") \
     /* HTTP */                                                                                     \
     X(HTTP_UNWELL, "http-unwell", "GET / and /healthcheck say 503 for ever", "B15") \
     X(VERSION_STALE, "version-stale", "GET /version and /lmc_version name the release before the dialect's", "B08") \
@@ -194,6 +220,8 @@
     X(CHECKSUM_NEXT_BLOCK, "checksum-next-block", "/cache/checksums digests each block's neighbour", "N20") \
     X(CHECKSUM_BF16_RAW, "checksum-bf16-raw", "/cache/checksums digests bfloat16 as it is", "8.2") \
     X(CHECKSUM_UNKNOWN_500, "checksum-unknown-500", "/cache/checksums of an unknown instance answers 500", "B15") \
+    X(CHECKSUM_BAD_BLOCK_500, "checksum-bad-block-500", "/cache/checksums of a block that there is not answers 500", "B15") \
+    X(CHECKSUM_MISCOUNTS, "checksum-miscounts", "num_chunks of /cache/checksums counts blocks", "implementer's slip") \
     X(CHECKSUM_ALL_LAYERS, "checksum-all-layers", "a layerwise checksum covers all layers", "implementer's slip")
 /* clang-format on */
 

@@ -6,6 +6,8 @@
 #include "tests/mock_server/slot_guard.h"
 #include "tests/mock_server/window.h"
 
+enum { LATE_MS = 500 }; /* a defect */
+
 /* The instance that a call is for. NULL: the call is refused. */
 static struct mock_instance *instance_of(struct mock_call *call)
 {
@@ -79,9 +81,26 @@ static void tell_slots(struct mock_call *call, struct mock_object *const *object
     }
 }
 
-/* The defects that only slots to write have. */
-static void distort_slots(const struct mock *mock, struct kvc_slot *slots, size_t count)
+/* An object that the instance is writing; NULL: there is none. */
+static const struct mock_object *being_written(const struct mock *mock, int64_t instance_id)
 {
+    const struct mock_transfer *transfer;
+    LIST_FOREACH(transfer, &mock->transfers.list, in_list)
+    {
+        if (transfer->kind == MOCK_PREPARED_STORE && transfer->object_count > 0 &&
+            transfer->instance_id == instance_id)
+            return transfer->objects[0];
+    }
+    return NULL;
+}
+
+/* The defects that only slots to write have. */
+static void distort_slots(const struct mock *mock, const struct mock_instance *instance,
+                          struct kvc_slot *slots, size_t count)
+{
+    const struct mock_object *other = being_written(mock, instance->id);
+    if (mock_has(mock, MOCK_DEFECT_PENDING_SLOT_REUSED) && other != NULL && count > 0)
+        slots[0].offset = other->offset;
     if (mock_has(mock, MOCK_DEFECT_SLOTS_OVERLAP) && count > 1)
         slots[1].offset = slots[0].offset + slots[0].length / 2;
     if (mock_has(mock, MOCK_DEFECT_SLOT_BEYOND_POOL) && count > 0)
@@ -157,7 +176,7 @@ static void begin_store(struct mock_call *call, const struct mock_instance *inst
     struct mock *mock = call->mock;
     struct kvc_transfer_context *context = &call->reply->context;
     tell_slots(call, missing->objects, missing->indices, missing->count, context);
-    distort_slots(mock, (struct kvc_slot *)context->slots.items, missing->count);
+    distort_slots(mock, instance, (struct kvc_slot *)context->slots.items, missing->count);
     for (size_t i = 0; mock_has(mock, MOCK_DEFECT_CHUNK_INDICES_WRONG) && i < missing->count; i++)
         missing->indices[i] = (int64_t)i;
     if (missing->count == 0) {
@@ -175,18 +194,43 @@ static void begin_store(struct mock_call *call, const struct mock_instance *inst
                         missing->objects, owned, mock->now_ms + mock->options.write_ttl_ms);
 }
 
+/* A defect: slots for chunks that hold nothing. */
+static void tell_shapeless(struct mock_call *call, const struct mock_window *window,
+                           const struct mock_chunk_layout *layout)
+{
+    const size_t count = (size_t)window->count;
+    struct mock_object *nothing = kvc_arena_alloc(call->arena, sizeof(*nothing));
+    *nothing = (struct mock_object){.layout = *layout};
+    struct mock_object **objects =
+        kvc_arena_alloc_array(call->arena, count, sizeof(struct mock_object *));
+    int64_t *indices = kvc_arena_alloc_array(call->arena, count, sizeof(*indices));
+    for (size_t i = 0; i < count; i++) {
+        objects[i] = nothing;
+        indices[i] = (int64_t)i;
+    }
+    tell_slots(call, objects, indices, count, &call->reply->context);
+}
+
 enum mock_answer mock_on_prepare_store(struct mock_call *call)
 {
     struct mock *mock = call->mock;
     const struct mock_instance *instance = instance_of(call);
     if (instance == NULL)
         return MOCK_SILENCE;
-    if (!mock->pool.shared)
+    if (!mock->pool.shared) {
+        call->reply->context.has_slots = mock_has(mock, MOCK_DEFECT_INLINE_EMPTY_SLOTS);
         return MOCK_REPLY;
+    }
     struct mock_window window;
     if (!mock_window_read(call, &window))
         return MOCK_SILENCE;
+    if (window.count == 0 && mock_has(mock, MOCK_DEFECT_EMPTY_WINDOW_SILENT))
+        return mock_refuse(call, "the window is empty");
     const struct mock_chunk_layout *layout = layout_of(mock, instance);
+    if (layout->bytes == 0 && mock_has(mock, MOCK_DEFECT_SHAPELESS_SLOTS)) {
+        tell_shapeless(call, &window, layout);
+        return MOCK_REPLY;
+    }
     if (layout->bytes == 0)
         return mock_refuse(call, "chunks of instance %lld hold nothing", (long long)instance->id);
     struct missing missing = {0};
@@ -215,7 +259,9 @@ static enum mock_answer commit_prepared(struct mock_call *call,
     call->reply->ok = true;
     for (size_t i = 0; i < transfer->object_count; i++)
         mock_slot_check_written(call, transfer->objects[i]);
-    if (!mock_has(mock, MOCK_DEFECT_COMMIT_TWICE_TRUE))
+    if (mock_has(mock, MOCK_DEFECT_COMMIT_VISIBLE_LATE))
+        mock_transfer_put_off(transfer, mock->now_ms + LATE_MS);
+    else if (!mock_has(mock, MOCK_DEFECT_COMMIT_TWICE_TRUE))
         mock_transfer_publish(transfer, &mock->store);
     else
         mock_transfer_publish_and_keep(transfer, &mock->store);
@@ -230,6 +276,8 @@ enum mock_answer mock_on_commit_store(struct mock_call *call)
         return MOCK_SILENCE;
     if (call->mock->pool.shared && call->request->data.size == 0)
         return commit_prepared(call, instance);
+    if (call->mock->pool.shared && mock_has(call->mock, MOCK_DEFECT_INLINE_REFUSED))
+        return mock_refuse(call, "there is a pool");
     return mock_commit_inline(call, &window, instance);
 }
 
@@ -242,15 +290,12 @@ static struct mock_object **collect(struct mock_call *call, const struct mock_wi
     const struct mock *mock = call->mock;
     struct mock_object **objects =
         kvc_arena_alloc_array(call->arena, (size_t)window->count, sizeof(struct mock_object *));
-    *count = 0;
-    for (int64_t i = 0; i < window->count; i++) {
-        struct mock_object *object = mock_window_readable(window, i);
-        if (object != NULL && mock_object_fits(mock, object, layout))
-            objects[(*count)++] = object;
-        else if (i + 1 < window->count || i == 0 || !mock_has(mock, MOCK_DEFECT_MISS_IS_SUCCESS))
-            return NULL;
+    for (*count = 0; *count < (size_t)window->count; (*count)++) {
+        objects[*count] = mock_window_readable(window, (int64_t)*count);
+        if (objects[*count] == NULL || !mock_object_fits(mock, objects[*count], layout))
+            break;
     }
-    return window->count > 0 ? objects : NULL;
+    return mock_window_suffices(window, (int64_t)*count) ? objects : NULL;
 }
 
 static void reverse(struct mock_object **objects, size_t count)
@@ -288,6 +333,12 @@ enum mock_answer mock_on_prepare_retrieve(struct mock_call *call)
     struct mock_window window;
     if (instance == NULL || !mock_window_read(call, &window))
         return MOCK_SILENCE;
+    if (mock_has(mock, MOCK_DEFECT_PREPARE_RETRIEVE_ONCE) &&
+        mock_transfer_find(&mock->transfers, MOCK_PREPARED_RETRIEVE, instance->id,
+                           &call->request->key) != NULL)
+        return MOCK_REPLY;
+    if (mock_has(mock, MOCK_DEFECT_SLOTS_FROM_FIRST))
+        window.first = 0;
     size_t count = 0;
     struct mock_object **objects = collect(call, &window, layout_of(mock, instance), &count);
     if (objects == NULL) {

@@ -1,6 +1,7 @@
 #include "tests/mock_server/housekeeping.h"
 
 #include "src/base/clock.h"
+#include "tests/mock_server/late_copy.h"
 #include "tests/mock_server/slot_guard.h"
 
 /* Usage above which, and the share of the objects of which, is evicted (protocol.md 4.16). */
@@ -41,6 +42,7 @@ static void sweep(struct mock *mock)
 void mock_pass_time(struct mock *mock)
 {
     mock->now_ms = kvc_now_ms();
+    mock_late_copies_make(mock);
     mock_transfers_expire(&mock->transfers, &mock->store, mock->now_ms,
                           mock_has(mock, MOCK_DEFECT_WRITE_LEASE_PUBLISHES));
     if (mock->now_ms < mock->next_sweep_ms)

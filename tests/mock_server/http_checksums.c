@@ -217,7 +217,8 @@ static json_t *describe(const struct mock *mock, const struct layers *layers,
                         struct question *question)
 {
     json_t *ranges = id_ranges(question);
-    const size_t per_chunk = (size_t)question->blocks_per_chunk;
+    const size_t per_chunk =
+        mock_has(mock, MOCK_DEFECT_CHECKSUM_MISCOUNTS) ? 1 : (size_t)question->blocks_per_chunk;
     const json_int_t chunks = (json_int_t)((question->block_count - 1) / per_chunk + 1);
     for (size_t i = 0; mock_has(mock, MOCK_DEFECT_CHECKSUM_NEXT_BLOCK) && i < question->block_count;
          i++)
@@ -258,7 +259,8 @@ static void answer(struct mock *mock, struct question *question, const char *mem
     } else if (!read_layers(mock, instance, &layers)) {
         refuse(reply, 501, member, "checksum not supported for layers of that many shapes");
     } else if (!ids_are_good(&layers, question)) {
-        refuse(reply, 400, member, "a block id is out of range");
+        refuse(reply, mock_has(mock, MOCK_DEFECT_CHECKSUM_BAD_BLOCK_500) ? 500 : 400, member,
+               "a block id is out of range");
     } else {
         reply->body = describe(mock, &layers, question);
     }

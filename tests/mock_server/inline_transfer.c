@@ -31,6 +31,16 @@ static bool are_chunks(const struct mock *mock, const struct mock_instance *inst
     return true;
 }
 
+/* Whether there are tensors enough for a window. */
+static bool is_enough(const struct mock *mock, int64_t tensors, int64_t wanted)
+{
+    if (mock_has(mock, MOCK_DEFECT_INLINE_EMPTY_FALSE) && tensors == 0 && wanted == 0)
+        return false;
+    if (mock_has(mock, MOCK_DEFECT_INLINE_SURPLUS_FALSE) && tensors > wanted)
+        return false;
+    return tensors >= wanted;
+}
+
 static void store_missing(struct mock *mock, const struct mock_window *window,
                           const struct mock_instance *instance,
                           const struct kvc_inline_tensor *tensors)
@@ -49,23 +59,26 @@ static void store_missing(struct mock *mock, const struct mock_window *window,
     }
 }
 
-enum mock_answer mock_commit_inline(struct mock_call *call, const struct mock_window *window,
+enum mock_answer mock_commit_inline(struct mock_call *call, const struct mock_window *whole,
                                     const struct mock_instance *instance)
 {
     struct mock *mock = call->mock;
+    struct mock_window window = *whole;
     struct kvc_inline_tensor *tensors = NULL;
     size_t count = 0;
     struct kvc_error err = KVC_ERROR_INIT;
     if (kvc_inline_decode(call->request->data, call->arena, &tensors, &count, &err) != KVC_OK)
         return mock_refuse(call, "the data cannot be read: %s", err.what);
-    if ((int64_t)count < window->count || instance->layout.bytes == 0 ||
-        !are_chunks(mock, instance, tensors, window->count)) {
+    if (mock_has(mock, MOCK_DEFECT_INLINE_FEW_TRUE) && (int64_t)count < window.count)
+        window.count = (int64_t)count;
+    if (!is_enough(mock, (int64_t)count, window.count) || instance->layout.bytes == 0 ||
+        !are_chunks(mock, instance, tensors, window.count)) {
         if (mock_has(mock, MOCK_DEFECT_INLINE_BAD_STAYS_RESERVED) && instance->layout.bytes > 0)
-            mock_window_reserve_for_nobody(mock, window, &instance->layout);
+            mock_window_reserve_for_nobody(mock, &window, &instance->layout);
         call->reply->ok = false;
         return MOCK_REPLY;
     }
-    store_missing(mock, window, instance, tensors);
+    store_missing(mock, &window, instance, tensors);
     call->reply->ok = true;
     return MOCK_REPLY;
 }

@@ -1,5 +1,6 @@
 #include "tests/mock_server/block_copy.h"
 #include "tests/mock_server/handlers.h"
+#include "tests/mock_server/late_copy.h"
 #include "tests/mock_server/slot_guard.h"
 #include "tests/mock_server/window.h"
 
@@ -27,47 +28,99 @@ static enum mock_answer answer_unknown(struct mock_call *call)
     return MOCK_REPLY;
 }
 
-/* Always, but with a defect: then not when a segment's name is gone, though the memory is mapped. */
-static bool memory_is_there(const struct mock_call *call, const struct mock_instance *instance)
+static bool segments_are_named(const struct mock_instance *instance)
 {
-    for (size_t i = 0;
-         mock_has(call->mock, MOCK_DEFECT_SEGMENTS_BY_NAME) && i < instance->layer_count; i++) {
+    for (size_t i = 0; i < instance->layer_count; i++) {
         struct kvc_segment again;
-        if (kvc_segment_open(instance->layers[i].segment.name, 1, &again, NULL) != KVC_OK) {
-            mock_refuse(call, "a segment of instance %lld is gone", (long long)instance->id);
+        if (kvc_segment_open(instance->layers[i].segment.name, 1, &again, NULL) != KVC_OK)
             return false;
-        }
         kvc_segment_close(&again);
     }
     return true;
+}
+
+/* Always, but with a defect. */
+static bool transfer_is_possible(const struct mock_call *call, const struct mock_instance *instance)
+{
+    const bool has_event = call->request->event_handle.size > 0 ||
+                           !mock_has(call->mock, MOCK_DEFECT_EVENT_HANDLE_CHECKED);
+    if (has_event &&
+        (!mock_has(call->mock, MOCK_DEFECT_SEGMENTS_BY_NAME) || segments_are_named(instance)))
+        return true;
+    mock_refuse(call, "the event, or a segment of instance %lld, is gone", (long long)instance->id);
+    return false;
 }
 
 /* ---- block ids ---- */
 
 enum ids_state { IDS_GOOD, IDS_BAD, IDS_REFUSED };
 
-/* Makes good what a defect overlooks; the result is what the transfer uses. */
+/* Defects: as many ids as are needed. */
+static struct kvc_ints resized(struct mock_call *call, struct kvc_ints ids, size_t needed)
+{
+    const bool pads =
+        ids.count < needed && ids.count > 0 && mock_has(call->mock, MOCK_DEFECT_FEW_BLOCKS_PADDED);
+    const bool cuts = ids.count > needed && mock_has(call->mock, MOCK_DEFECT_SURPLUS_IDS_IGNORED);
+    if (cuts)
+        return (struct kvc_ints){ids.items, needed};
+    if (!pads)
+        return ids;
+    int64_t *items = kvc_arena_alloc_array(call->arena, needed, sizeof(*items));
+    for (size_t i = 0; i < needed; i++)
+        items[i] = ids.items[i < ids.count ? i : ids.count - 1];
+    return (struct kvc_ints){items, needed};
+}
+
+/* A defect: every id once, then the last of them again. */
+static struct kvc_ints as_set(struct mock_call *call, struct kvc_ints ids)
+{
+    int64_t *items = kvc_arena_alloc_array(call->arena, ids.count, sizeof(*items));
+    size_t count = 0;
+    for (size_t i = 0; i < ids.count; i++) {
+        size_t earlier = 0;
+        while (earlier < i && ids.items[earlier] != ids.items[i])
+            earlier++;
+        if (earlier == i)
+            items[count++] = ids.items[i];
+    }
+    for (; count < ids.count; count++)
+        items[count] = items[count - 1];
+    return (struct kvc_ints){items, ids.count};
+}
+
+/* Defects: one id for another. */
+static struct kvc_ints replaced(struct mock_call *call, const struct mock_kernel_group *group,
+                                struct kvc_ints ids)
+{
+    const bool clamp = mock_has(call->mock, MOCK_DEFECT_BAD_BLOCK_CLAMPED);
+    const bool from_one = mock_has(call->mock, MOCK_DEFECT_BLOCK_ZERO_IS_ONE);
+    if (!clamp && !from_one)
+        return ids;
+    int64_t *items = kvc_arena_alloc_array(call->arena, ids.count, sizeof(*items));
+    for (size_t i = 0; i < ids.count; i++) {
+        items[i] = ids.items[i];
+        if (clamp && (items[i] < 0 || items[i] >= group->shape.num_blocks))
+            items[i] = group->shape.num_blocks - 1;
+        if (from_one && items[i] == 0)
+            items[i] = 1;
+    }
+    return (struct kvc_ints){items, ids.count};
+}
+
+/* The ids as given, or what a defect makes of them. */
 static struct kvc_ints mended(struct mock_call *call, const struct mock_kernel_group *group,
                               struct kvc_ints ids, size_t needed)
 {
-    const bool pad = mock_has(call->mock, MOCK_DEFECT_FEW_BLOCKS_PADDED);
-    const bool clamp = mock_has(call->mock, MOCK_DEFECT_BAD_BLOCK_CLAMPED);
-    if ((!pad && !clamp) || ids.count == 0)
-        return ids;
-    const size_t count = pad && ids.count < needed ? needed : ids.count;
-    int64_t *items = kvc_arena_alloc_array(call->arena, count, sizeof(*items));
-    for (size_t i = 0; i < count; i++) {
-        items[i] = ids.items[i < ids.count ? i : ids.count - 1];
-        if (clamp && (items[i] < 0 || items[i] >= group->shape.num_blocks))
-            items[i] = group->shape.num_blocks - 1;
-    }
-    return (struct kvc_ints){items, count};
+    ids = resized(call, ids, needed);
+    if (mock_has(call->mock, MOCK_DEFECT_BLOCK_IDS_AS_SET))
+        ids = as_set(call, ids);
+    return replaced(call, group, ids);
 }
 
 static enum ids_state check_ids(struct mock_call *call, const struct mock_kernel_group *group,
                                 struct kvc_ints ids, size_t needed)
 {
-    if (ids.count > needed) {
+    if (ids.count > needed && !mock_has(call->mock, MOCK_DEFECT_SURPLUS_IDS_WRITTEN)) {
         mock_refuse(call, "%zu block ids where the window has %zu blocks", ids.count, needed);
         return IDS_REFUSED;
     }
@@ -86,7 +139,9 @@ static enum ids_state read_ids(struct mock_call *call, const struct mock_instanc
 {
     const struct kvc_int_lists *given = &call->request->block_ids;
     enum ids_state state = IDS_GOOD;
-    if (given->count != instance->group_count) {
+    const bool surplus = given->count > instance->group_count &&
+                         mock_has(call->mock, MOCK_DEFECT_SURPLUS_GROUPS_IGNORED);
+    if (given->count != instance->group_count && !surplus) {
         mock_refuse(call, "%zu lists of block ids for %zu kernel groups", given->count,
                     instance->group_count);
         return IDS_REFUSED;
@@ -134,7 +189,13 @@ static bool fill(struct mock_call *call, const struct mock_window *window,
                  struct mock_object **objects, size_t *count)
 {
     struct mock *mock = call->mock;
-    for (int64_t i = 0; i < window->count; i++) {
+    int64_t end = window->count;
+    if (mock_has(mock, MOCK_DEFECT_STORES_SIXTEEN) && end > 16)
+        end = 16;
+    if (mock_has(mock, MOCK_DEFECT_BEHIND_GAP_LOST) && window->first > 0 &&
+        mock_window_object(window, -1) == NULL)
+        end = 0;
+    for (int64_t i = 0; i < end; i++) {
         if (!is_wanted(window, instance, lists, i))
             continue;
         const struct mock_object_key key =
@@ -159,6 +220,8 @@ static enum mock_answer store(struct mock_call *call, const struct mock_window *
     struct mock *mock = call->mock;
     struct mock_object **objects = kvc_alloc_zero((size_t)window->count + 1, sizeof(objects[0]));
     size_t count = 0;
+    if (mock_has(mock, MOCK_DEFECT_STORE_REPLACES_STORE))
+        mock_transfers_end_session(&mock->transfers, &mock->store, window->key->request_id, true);
     const bool filled = fill(call, window, instance, lists, objects, &count);
     struct mock_transfer *transfer =
         mock_transfer_begin(&mock->transfers, MOCK_STORED, instance->id, &call->request->key,
@@ -167,6 +230,8 @@ static enum mock_answer store(struct mock_call *call, const struct mock_window *
         mock_transfer_drop(transfer, &mock->store);
     else if (mock->options.store_delay_ms == 0)
         mock_transfer_publish(transfer, &mock->store);
+    else if (mock_has(mock, MOCK_DEFECT_STORE_READS_LATE))
+        mock_late_copy_begin(window, instance, lists, transfer);
     if (count == 0 && mock_has(mock, MOCK_DEFECT_CACHED_STORE_FALSE))
         return answer(call, false);
     return answer(call, filled);
@@ -180,7 +245,7 @@ enum mock_answer mock_on_store(struct mock_call *call)
     if (instance == NULL)
         return answer_unknown(call);
     mock_hear_of(mock, instance);
-    if (!memory_is_there(call, instance))
+    if (!transfer_is_possible(call, instance))
         return MOCK_SILENCE;
     struct mock_window window;
     struct kvc_ints lists[KVC_MAX_GROUPS];
@@ -201,6 +266,18 @@ enum mock_answer mock_on_store(struct mock_call *call)
 
 /* ---- RETRIEVE ---- */
 
+/* A defect: a chunk into the last blocks that are named, however many there should be. */
+static void scatter_at_end(struct mock_call *call, const struct mock_instance *instance,
+                           const struct kvc_ints *lists, const uint8_t *data)
+{
+    struct kvc_ints last[KVC_MAX_GROUPS];
+    for (size_t g = 0; g < instance->group_count; g++) {
+        const size_t count = (size_t)instance->groups[g].blocks_per_chunk;
+        last[g] = (struct kvc_ints){lists[g].items + lists[g].count - count, count};
+    }
+    mock_scatter(call, instance, last, 0, data);
+}
+
 /* Copies the window's chunks into the worker's blocks. False, and nothing was written, when one of them
  * cannot be read; false, too, when the worker's memory is gone. */
 static bool retrieve(struct mock_call *call, const struct mock_window *window,
@@ -214,9 +291,7 @@ static bool retrieve(struct mock_call *call, const struct mock_window *window,
             break;
         found++;
     }
-    const bool complete = found == window->count && found > 0;
-    const bool success = complete || (found > 0 && found == window->count - 1 &&
-                                      mock_has(mock, MOCK_DEFECT_MISS_IS_SUCCESS));
+    const bool success = mock_window_suffices(window, found);
     if (!success && !mock_has(mock, MOCK_DEFECT_MISS_WRITES))
         return false;
     for (int64_t i = 0; i < found; i++) {
@@ -225,8 +300,20 @@ static bool retrieve(struct mock_call *call, const struct mock_window *window,
         mock_store_touch(&mock->store, object);
         if (!mock_scatter(call, instance, lists, i, mock_object_data(&mock->store, object)))
             return false;
+        if (i + 1 == window->count && mock_has(mock, MOCK_DEFECT_SURPLUS_IDS_WRITTEN))
+            scatter_at_end(call, instance, lists, mock_object_data(&mock->store, object));
     }
     return success;
+}
+
+/* A defect: what was read is not wanted any more. */
+static void drop_unlocked(struct mock *mock, const struct mock_window *window)
+{
+    for (int64_t i = 0; i < window->count; i++) {
+        struct mock_object *object = mock_window_object(window, i);
+        if (object != NULL && object->ready && mock_object_locks(object, mock->now_ms) == 0)
+            mock_store_remove(&mock->store, object);
+    }
 }
 
 enum mock_answer mock_on_retrieve(struct mock_call *call)
@@ -237,7 +324,7 @@ enum mock_answer mock_on_retrieve(struct mock_call *call)
     if (instance == NULL)
         return answer_unknown(call);
     mock_hear_of(mock, instance);
-    if (!memory_is_there(call, instance))
+    if (!transfer_is_possible(call, instance))
         return MOCK_SILENCE;
     struct mock_window window;
     struct kvc_ints lists[KVC_MAX_GROUPS];
@@ -250,5 +337,7 @@ enum mock_answer mock_on_retrieve(struct mock_call *call)
     if (!mock_has(mock, success ? MOCK_DEFECT_RETRIEVE_KEEPS_LOCK
                                 : MOCK_DEFECT_FAILED_RETRIEVE_KEEPS_LOCKS))
         mock_window_unlock(&window);
+    if (success && mock_has(mock, MOCK_DEFECT_RETRIEVE_DROPS))
+        drop_unlocked(mock, &window);
     return answer(call, success);
 }

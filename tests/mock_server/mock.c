@@ -64,6 +64,8 @@ static kvc_status open_state(struct mock *mock, const struct kvc_mock_options *o
     KVC_GUARD(mock_defects_read(options->defects, mock->defects, err));
     KVC_GUARD(mock_pool_open(&mock->pool, !options->no_pool, options->pool_name,
                              mock->options.pool_size, err));
+    if (mock_has(mock, MOCK_DEFECT_SLOTS_UNALIGNED))
+        mock_pool_shift(&mock->pool);
     const bool endless = mock_has(mock, MOCK_DEFECT_READ_LEASE_ENDLESS);
     mock_store_init(&mock->store, &mock->pool, endless ? INT64_MAX : mock->options.read_ttl_ms);
     mock->store.evicts_locked = mock_has(mock, MOCK_DEFECT_EVICTS_LOCKED);

@@ -68,7 +68,8 @@ enum mock_answer mock_on_p2p_lookup(struct mock_call *call)
         task->addresses[i] = (struct kvc_object_address){.offset = -1};
         if (!present)
             continue;
-        task->addresses[i].offset = object->offset;
+        task->addresses[i].offset =
+            object->offset + (mock_has(mock, MOCK_DEFECT_P2P_OFFSET_WRONG) ? MOCK_POOL_ALIGN : 0);
         task->addresses[i].size = object->layout.bytes;
         mock_store_lock(&mock->store, object, &mock->p2p.locks, 1, mock->now_ms);
     }

@@ -105,6 +105,12 @@ bool mock_pool_take(struct mock_pool *pool, int64_t size, int64_t *offset)
     return false;
 }
 
+void mock_pool_shift(struct mock_pool *pool)
+{
+    pool->free->offset++;
+    pool->free->size--;
+}
+
 void mock_pool_give(struct mock_pool *pool, int64_t offset, int64_t size)
 {
     const int64_t given = mock_pool_footprint(pool, size);

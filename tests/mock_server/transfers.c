@@ -81,6 +81,7 @@ static void end_transfer(struct mock_transfer *transfer)
 {
     mock_holder_release(&transfer->locks);
     LIST_REMOVE(transfer, in_list);
+    mock_late_copy_free(transfer->late);
     free(transfer->objects);
     free(transfer);
 }
@@ -96,6 +97,12 @@ void mock_transfer_publish(struct mock_transfer *transfer, struct mock_store *st
 {
     mock_transfer_publish_and_keep(transfer, store);
     end_transfer(transfer);
+}
+
+void mock_transfer_put_off(struct mock_transfer *transfer, int64_t end_ms)
+{
+    transfer->kind = MOCK_STORED;
+    transfer->end_ms = end_ms;
 }
 
 void mock_transfer_drop(struct mock_transfer *transfer, struct mock_store *store)

@@ -7,6 +7,8 @@
 #include "tests/mock_server/registry.h"
 #include "tests/mock_server/store.h"
 
+struct mock_late_copy;
+
 enum mock_transfer_kind {
     MOCK_PREPARED_STORE,    /* PREPARE_STORE, until COMMIT_STORE or the end of its lease */
     MOCK_PREPARED_RETRIEVE, /* PREPARE_RETRIEVE, until COMMIT_RETRIEVE */
@@ -22,8 +24,11 @@ struct mock_transfer {
     int64_t end_ms;                    /* when it ends by itself */
     struct mock_object **objects;      /* reserved; a prepared retrieve has none */
     size_t object_count;
-    struct mock_holder locks; /* of a prepared retrieve */
+    struct mock_holder locks;    /* of a prepared retrieve */
+    struct mock_late_copy *late; /* a defect: what a store has yet to read */
 };
+
+void mock_late_copy_free(struct mock_late_copy *late);
 
 struct mock_transfers {
     LIST_HEAD(, mock_transfer) list;
@@ -50,6 +55,8 @@ void mock_transfer_publish(struct mock_transfer *transfer, struct mock_store *st
 void mock_transfer_drop(struct mock_transfer *transfer, struct mock_store *store);
 /* A defect: publishes, and goes on waiting for a commit. */
 void mock_transfer_publish_and_keep(struct mock_transfer *transfer, struct mock_store *store);
+/* A defect: what it reserved becomes visible at that time, not before. */
+void mock_transfer_put_off(struct mock_transfer *transfer, int64_t end_ms);
 /* Ends those whose time has come: stores become visible, leases run out (and publish, with a
  * defect). */
 void mock_transfers_expire(struct mock_transfers *transfers, struct mock_store *store,

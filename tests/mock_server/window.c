@@ -223,6 +223,17 @@ struct mock_object *mock_window_readable(const struct mock_window *window, int64
     return has_faded(mock, object) || may_read(window, object) ? object : NULL;
 }
 
+bool mock_window_suffices(const struct mock_window *window, int64_t found)
+{
+    const struct mock *mock = window->mock;
+    if (window->count == 0)
+        return mock_has(mock, MOCK_DEFECT_EMPTY_RETRIEVE_TRUE);
+    if (found == 0)
+        return mock_has(mock, MOCK_DEFECT_MISS_ALL_IS_SUCCESS);
+    return found == window->count ||
+           (found == window->count - 1 && mock_has(mock, MOCK_DEFECT_MISS_IS_SUCCESS));
+}
+
 void mock_window_unlock(const struct mock_window *window)
 {
     for (int64_t i = 0; i < window->count; i++) {

@@ -31,6 +31,9 @@ struct mock_object_key mock_window_key(const struct mock_window *window, int64_t
 struct mock_object *mock_window_object(const struct mock_window *window, int64_t i);
 /* The same if it can be read: committed, and locked by anybody. */
 struct mock_object *mock_window_readable(const struct mock_window *window, int64_t i);
+/* Whether a retrieve that finds the first `found` chunks of the window, and not the next, succeeds: only
+ * when these are all, and some. */
+bool mock_window_suffices(const struct mock_window *window, int64_t found);
 /* Gives back one lock of every chunk of the window that has one: this session's if it has any. */
 void mock_window_unlock(const struct mock_window *window);
 /* A defect: the window's missing chunks are reserved as if somebody were writing them. */
