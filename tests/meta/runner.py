@@ -505,6 +505,18 @@ class Usage(unittest.TestCase):
         self.assertRegex(done.stdout, r"dialect: +0\.5\.6 \(spoken by 0\.5\.6\)\n"
                                       r"version: +0\.5\.6\nchunk size: 256 tokens\n")
 
+    def test_identify_for_a_client(self):
+        mock = f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} --no-http --pool-size 4M --dialect 0.5.3"
+        done = call("identify", "--launch", mock, "--client-dialect", "0.5.1")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("client:     0.5.1 is incompatible, first differing operation store: ", done.stdout)
+        done = call("identify", "--launch", mock, "--client-dialect", "0.5.5", "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIs(json.loads(done.stdout)["client_works"], True)
+        done = call("identify", "--launch", mock, "--client-dialect", "0.4")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"--client-dialect.*'0\.4'")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[1:])
