@@ -310,7 +310,7 @@ static void map_of_a_million(struct peer *peer, struct exchange *exchange)
 static const struct behaviour rows[] = {
     SPOIL("void-for-value", "no result where one must be, one where none must be", void_for_value),
     SPOIL("surplus-frame", "one frame too many", surplus_frame),
-    SPOIL("many-frames", "20,000 frames too many", many_frames),
+    HEAVY("many-frames", "20,000 frames too many", many_frames),
     SPOIL("uid-alone", "the uid and nothing else", uid_alone),
     SPOIL("one-empty-frame", "a message of one empty frame", one_empty_frame),
     SPOIL("all-frames-empty", "as many frames as right, all empty", all_frames_empty),
