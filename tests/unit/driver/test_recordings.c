@@ -133,8 +133,6 @@ static void close_session(struct session *session)
         cr_assert_eq(kvc_worker_close(session->worker, NULL), KVC_OK);
     kvc_client_close(session->rpc.client);
     peer_stop(&session->peer);
-    if (session->replay.pool_name[0] != '\0')
-        shm_unlink(session->replay.pool_name);
     kvc_recording_clear(&session->replay.recording);
     kvc_arena_clear(&session->arena);
 }
@@ -222,6 +220,7 @@ static void follow_pool_recording(const char *file, const char *release, int64_t
     uint8_t *pool = make_pool(&session.replay);
     open_session(&session, file, release, "(2,64,16,2,8):float16:2", KVC_MODE_ENGINE_DRIVEN,
                  instance);
+    shm_unlink(session.replay.pool_name); /* both sides have mapped it */
     cr_assert_eq(session.worker->path, KVC_PATH_ENGINE_DRIVEN);
     follow_all(&session);
     expect_stamped(session.worker);
