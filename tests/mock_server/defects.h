@@ -16,14 +16,15 @@
     X(UID_CUT, "uid-cut", "a reply echoes at most the first 8 bytes of the uid", "B04") \
     X(OP_RE_ENCODED, "op-re-encoded", "a reply's operation frame is encoded afresh instead of echoed", "implementer's slip") \
     X(NIL_FOR_VOID, "nil-for-void", "the reply to REPORT_BLOCK_ALLOCATION carries a third frame with nil", "implementer's slip") \
+    X(UNREGISTER_NIL, "unregister-nil", "the reply to an unregistration carries a third frame with nil", "implementer's slip") \
     X(REPLY_TWICE, "reply-twice", "every reply is sent twice", "B04") \
     X(REPLIES_SWAPPED, "replies-swapped", "two requests in flight get each other's result", "B04") \
     X(SURPLUS_PAYLOAD_ACCEPTED, "surplus-payload-accepted", "payload frames beyond those of the operation are ignored", "B10") \
     X(ERROR_REPLIED, "error-replied", "a request that cannot be read is answered with a text", "B02") \
     X(TOKENS_WRAPPED, "tokens-wrapped", "tokens that do not fit 32 bits are cut instead of refused", "implementer's slip") \
     X(TOKENS_SIGNED, "tokens-signed", "tokens of 2^31 and more are refused", "implementer's slip") \
-    X(CLIENTS_MIXED_UP, "clients-mixed-up", "two clients that use one uid above 127 at the same time get each other's answer", "B04") \
-    X(UID_REMEMBERED, "uid-remembered", "a request that repeats a uid of its client is dropped", "implementer's slip") \
+    X(CLIENTS_MIXED_UP, "clients-mixed-up", "two clients that use one uid above 32 bits at the same time get each other's answer", "B04") \
+    X(UID_REMEMBERED, "uid-remembered", "a request that repeats a uid above 32 bits is dropped, whoever sent the earlier one", "implementer's slip") \
     X(ZERO_IS_VOID, "zero-is-void", "a result of 0 or false is sent as none", "implementer's slip") \
     X(BAD_PAYLOAD_MUTES, "bad-payload-mutes", "a client whose payload cannot be read is not answered any more", "B06") \
     X(ONE_FORM_ONLY, "one-form-only", "a payload in any other form than the shortest one, with all fields in order, is refused", "N29") \
@@ -72,7 +73,7 @@
     X(LOOKUP_END_UNBOUNDED, "lookup-end-unbounded", "LOOKUP of a key that ends behind the tokens finds chunks up to there, once all others are found", "4.10: 0.5.4") \
     X(LOOKUP_COUNTS_GAPS, "lookup-counts-gaps", "LOOKUP counts chunks behind the first missing one", "B16") \
     X(LOOKUP_IGNORES_RANK, "lookup-ignores-rank", "LOOKUP does not ask for the last rank's chunks", "B27") \
-    X(WAIT_COUNTS_TOKENS, "wait-counts-tokens", "WAIT_PREFETCH_STATUS gives tokens instead of chunks", "implementer's slip") \
+    X(WAIT_COUNTS_TOKENS, "wait-counts-tokens", "WAIT_PREFETCH_STATUS and QUERY_PREFETCH_LOOKUP_HITS give tokens instead of chunks", "implementer's slip") \
     X(LOOKUP_END_INVERTED, "lookup-end-inverted", "LOOKUP looks behind the key's end where it should not, and stops there where it should look for all tokens", "B59") \
     X(LOOKUP_SEES_UNCOMMITTED, "lookup-sees-uncommitted", "LOOKUP finds chunks that are prepared and not committed", "B33") \
     X(LOOKUP_LOCKS_BEYOND, "lookup-locks-beyond", "LOOKUP leaves a lock on the ranks of the first incomplete chunk", "4.6: 0.5.1") \

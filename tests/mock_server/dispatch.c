@@ -47,6 +47,7 @@ enum {
     MAX_BATCH = 64,      /* messages taken up together */
     SWAP_WAIT_MS = 3,    /* a defect waits that long for a second request to swap replies with */
     LONGEST_CUT_UID = 8, /* bytes, a defect */
+    WIDE_UID = 9,        /* bytes of a number above 32 bits, for defects */
     LONGEST_MESSAGE = 1024 * 1024 /* bytes, a defect */
 };
 
@@ -188,6 +189,15 @@ static kvc_status encode_reply(const struct mock_call *call, const struct messag
     return encode_reply(call, addressee, frames, err);
 }
 
+/* Defects: a void reply has a result all the same. */
+static bool is_followed_by_nil(const struct mock *mock, enum kvc_op op)
+{
+    if (op == KVC_OP_REPORT_BLOCK_ALLOCATION)
+        return mock_has(mock, MOCK_DEFECT_NIL_FOR_VOID);
+    return (op == KVC_OP_UNREGISTER_ENGINE_DRIVEN || op == KVC_OP_UNREGISTER_KV_CACHE) &&
+           mock_has(mock, MOCK_DEFECT_UNREGISTER_NIL);
+}
+
 /* Puts the reply into frames and sends it under the uid of `addressee` (the message itself, but with a
  * defect). */
 static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
@@ -201,8 +211,7 @@ static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
         kvc_frames_clear(&frames);
         return;
     }
-    if (addressee->op == KVC_OP_REPORT_BLOCK_ALLOCATION &&
-        mock_has(mock, MOCK_DEFECT_NIL_FOR_VOID)) {
+    if (is_followed_by_nil(mock, addressee->op)) {
         static const uint8_t nil = 0xc0;
         kvc_frames_append_view(&frames, &nil, sizeof(nil));
     }
@@ -283,14 +292,13 @@ static bool is_dropped(struct mock_dispatch *dispatch, const struct mock *mock,
     if (mock_memory_has(&dispatch->muted, identity) ||
         (mock_has(mock, MOCK_DEFECT_LARGE_MESSAGE_DROPPED) && is_large(&message->frames)))
         return true;
-    if (!mock_has(mock, MOCK_DEFECT_UID_REMEMBERED) || message->frames.count == 0)
+    if (!mock_has(mock, MOCK_DEFECT_UID_REMEMBERED) || message->frames.count == 0 ||
+        message->frames.items[0].size < WIDE_UID)
         return false;
-    struct kvc_buffer uid = {0};
-    kvc_buffer_append(&uid, identity.data, identity.size);
-    kvc_buffer_append(&uid, message->frames.items[0].data, message->frames.items[0].size);
-    const bool repeated = mock_memory_has(&dispatch->uids, kvc_buffer_view(&uid));
-    mock_memory_add(&dispatch->uids, kvc_buffer_view(&uid));
-    kvc_buffer_clear(&uid);
+    const struct kvc_bytes uid = kvc_frames_view(&message->frames, 0);
+    const bool repeated = mock_memory_has(&dispatch->uids, uid);
+    if (!repeated)
+        mock_memory_add(&dispatch->uids, uid);
     return repeated;
 }
 
@@ -333,7 +341,7 @@ static kvc_status take_up(struct mock_dispatch *dispatch, struct mock *mock, int
     return KVC_OK;
 }
 
-/* A defect: the message of another client that has the same uid, one of several bytes; neither has a
+/* A defect: the message of another client that has the same uid, a wide one; neither has a
  * payload. */
 static const struct message *namesake_of(const struct message *messages, size_t count,
                                          const struct message *message)
@@ -341,7 +349,7 @@ static const struct message *namesake_of(const struct message *messages, size_t 
     for (size_t i = 0; i < count; i++) {
         if (messages[i].op != message->op && messages[i].op != KVC_OP_NONE &&
             messages[i].frames.count == 2 && message->frames.count == 2 &&
-            message->frames.items[0].size > 1 &&
+            message->frames.items[0].size >= WIDE_UID &&
             kvc_bytes_equal(kvc_frames_view(&messages[i].frames, 0),
                             kvc_frames_view(&message->frames, 0)) &&
             !kvc_bytes_equal(kvc_buffer_view(&messages[i].identity),

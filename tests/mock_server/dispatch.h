@@ -11,7 +11,7 @@ struct mock_late_reply;
 struct mock_dispatch {
     struct kvc_server *server;
     struct mock_late_reply *late; /* replies that wait for their time, a defect */
-    struct mock_memory uids;      /* each behind its client's identity, a defect */
+    struct mock_memory uids;      /* of requests, a defect */
     struct mock_memory muted;     /* clients that are not answered, a defect */
 };
 

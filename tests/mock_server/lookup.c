@@ -182,11 +182,18 @@ enum mock_answer mock_on_query_status(struct mock_call *call)
     return MOCK_REPLY;
 }
 
+/* Chunks, but with a defect. */
+static int64_t in_chunks(const struct mock *mock, int64_t chunks)
+{
+    return mock_has(mock, MOCK_DEFECT_WAIT_COUNTS_TOKENS) ? chunks * mock->options.chunk_size
+                                                          : chunks;
+}
+
 enum mock_answer mock_on_query_hits(struct mock_call *call)
 {
     const struct mock_session *session = session_with_result(call);
     if (session != NULL)
-        call->reply->count = session->result;
+        call->reply->count = in_chunks(call->mock, session->result);
     return MOCK_REPLY;
 }
 
@@ -198,8 +205,7 @@ enum mock_answer mock_on_wait_status(struct mock_call *call)
                                    ? call->request->timeout_seconds * 1000
                                    : 60000));
     const enum mock_answer answer = mock_on_query_status(call);
-    if (mock_has(call->mock, MOCK_DEFECT_WAIT_COUNTS_TOKENS))
-        call->reply->count *= call->mock->options.chunk_size;
+    call->reply->count = in_chunks(call->mock, call->reply->count);
     return answer;
 }
 

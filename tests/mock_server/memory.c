@@ -18,6 +18,6 @@ void mock_memory_add(struct mock_memory *memory, struct kvc_bytes bytes)
 
 void mock_memory_clear(struct mock_memory *memory)
 {
-    for (size_t i = 0; i < MOCK_REMEMBERED; i++)
+    for (size_t i = 0; i < memory->next && i < MOCK_REMEMBERED; i++)
         kvc_buffer_clear(&memory->items[i]);
 }

@@ -4,12 +4,12 @@
 
 #include "src/base/bytes.h"
 
-enum { MOCK_REMEMBERED = 64 };
+enum { MOCK_REMEMBERED = 512 };
 
 /* Zero-initialise; free with mock_memory_clear. */
 struct mock_memory {
     struct kvc_buffer items[MOCK_REMEMBERED];
-    size_t next; /* to be overwritten */
+    size_t next; /* how many came by; the next one overwrites item next % MOCK_REMEMBERED */
 };
 
 bool mock_memory_has(const struct mock_memory *memory, struct kvc_bytes bytes);
