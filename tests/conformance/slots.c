@@ -77,7 +77,8 @@ static void length_is_shape(struct kvc_ctx *ctx)
         const struct kvc_slot *slot = &context->slots.items[i];
         int64_t bytes = (int64_t)kvc_ctx_dtype(ctx)->size;
         for (size_t j = 0; j < slot->shape.count; j++)
-            bytes *= slot->shape.items[j];
+            KVC_EXPECT(ctx, !__builtin_mul_overflow(bytes, slot->shape.items[j], &bytes),
+                       "the shape of slot %zu has more elements than can be counted", i);
         kvc_expect_int(ctx, "length of a slot", slot->length, bytes);
     }
 }
@@ -170,9 +171,16 @@ KVC_CHECK(no_shape, .id = "slots/no-shape",
 
 /* ---- whose bytes ---- */
 
+/* Where the slot ends, or the last number that there is. */
+static int64_t end_of(const struct kvc_slot *slot)
+{
+    int64_t end;
+    return __builtin_add_overflow(slot->offset, slot->length, &end) ? INT64_MAX : end;
+}
+
 static bool overlap(const struct kvc_slot *a, const struct kvc_slot *b)
 {
-    return a->offset < b->offset + b->length && b->offset < a->offset + a->length;
+    return a->offset < end_of(b) && b->offset < end_of(a);
 }
 
 /* All slots seen so far, each with what it was given for. */
