@@ -29,6 +29,7 @@ TIMEOUT = "0.4"  # for each call, seconds
 MOST_SECONDS = 20
 MOST_MIB = 1200  # 1 GiB is what a process that listens to a server may take
 MARK = "KVC_HOSTILE_TEST"
+WROTE = 3  # what the peer ends with when bytes of its decoy pool have changed
 
 # A sample of every kind, each in front of the command that it is most likely to hurt.
 SAMPLE = [
@@ -167,8 +168,11 @@ class Meeting:
             self.faults.append(f"left processes {left}")
         for pid in left:
             os.kill(pid, signal.SIGKILL)
-        if peer.stop() != 0:
+        peer_status = peer.stop()
+        if peer_status == WROTE:
             self.faults.append("wrote into a pool where no slot was good")
+        elif peer_status != 0:
+            self.faults.append(f"the peer ended with {peer_status}")
         return self
 
     def report(self, verbose):

@@ -9,7 +9,8 @@ enum { MIB = 1 << 20 };
 static void set_data(struct kvc_reply *reply, const void *data, size_t size)
 {
     uint8_t *copy = kvc_arena_alloc(&reply->arena, size);
-    memcpy(copy, data, size);
+    if (size > 0)
+        memcpy(copy, data, size);
     reply->retrieve = (struct kvc_prepare_retrieve_result){.success = true, .data = {copy, size}};
 }
 

@@ -2,7 +2,7 @@
  *
  * usage: hostile --list             one behaviour a line: name, allowed exit statuses, what it does
  *        hostile BEHAVIOUR [RELEASE]  serves until its standard input closes; first prints two lines,
- *                                   the RPC and the HTTP address; ends with status 1 when a byte of
+ *                                   the RPC and the HTTP address; ends with status 3 when a byte of
  *                                   its decoy pool was written though no slot in it was good */
 #include "tests/meta/hostile/peer.h"
 
@@ -18,7 +18,7 @@
 #include "src/link/socket.h"
 #include "tests/mock_server/mock.h"
 
-enum { POOL_BYTES = 4 << 20, DECOY_FILL = 0x77, SLICE_MS = 1000 };
+enum { POOL_BYTES = 4 << 20, DECOY_FILL = 0x77, SLICE_MS = 1000, WROTE = 3 };
 
 /* ---- behaviours by name ---- */
 
@@ -381,7 +381,7 @@ static int run(struct peer *peer)
     zmq_ctx_term(behind.zmq);
     close(behind.stop_fd);
     waitpid(behind.process, NULL, 0);
-    return close_decoy(peer) ? 0 : 1;
+    return close_decoy(peer) ? 0 : WROTE;
 }
 
 int main(int argc, char **argv)
