@@ -168,7 +168,7 @@ void kvc_bench_server_write_json(const struct kvc_bench_server_options *options,
     json_t *report =
         json_pack("{s:s, s:i, s:s, s:o}", "title", "Server Bench Result", "schema_version",
                   JSON_VERSION, "suite_version", KVC_VERSION, "metrics", metrics);
-    char *text = json_dumps(report, JSON_INDENT(2));
+    char *text = json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
     kvc_buffer_append_text(out, text == NULL ? "{}" : text);
     kvc_buffer_append_byte(out, '\n');
     free(text);

@@ -8,7 +8,7 @@ static const struct kvc_command *const benches[] = {&kvc_command_bench_server};
 
 static void print_help(FILE *stream)
 {
-    fputs("Usage: kvconform bench BENCH [OPTION...]\n\nBenches:\n", stream);
+    fputs("usage: kvconform bench BENCH [OPTION…]\n\nBenches:\n", stream);
     for (size_t i = 0; i < KVC_COUNT_OF(benches); i++)
         fprintf(stream, "  %-10s %s\n", benches[i]->name, benches[i]->summary);
     fputs("\n`kvconform bench BENCH --help` shows its options.\n", stream);

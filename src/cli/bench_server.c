@@ -322,7 +322,7 @@ static int run_bench_server(int argc, char **argv)
         {"Target", kvc_target_flag_table, kvc_target_flag_count, &flags.target},
     };
     const struct kvc_command_line line = {
-        .usage = "kvconform bench server [OPTION...]",
+        .usage = "kvconform bench server [OPTION…]",
         .about =
             "For each sequence number a cold pass (LOOKUP misses, STORE) and a warm pass (LOOKUP "
             "hits, RETRIEVE into other blocks), every element verified. Flags, defaults and report "

@@ -36,6 +36,18 @@ kvc_status kvc_target_init(const struct kvc_target_options *options, struct kvc_
     return KVC_OK;
 }
 
+/* A server that was told to speak a dialect may not do so, and its answers then read as nonsense. */
+static void doubt_dialect(const struct kvc_target *target, struct kvc_error *err)
+{
+    if (err == NULL || target->options.dialect == NULL ||
+        (err->status != KVC_EFORMAT && err->status != KVC_ETIMEOUT))
+        return;
+    const size_t used = strlen(err->what);
+    snprintf(err->what + used, sizeof(err->what) - used,
+             "; does the server speak dialect %s? Without --dialect kvconform finds out",
+             target->options.dialect->name);
+}
+
 kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_setup *setup,
                             struct kvc_error *err)
 {
@@ -43,8 +55,10 @@ kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_s
         return kvc_fail(err, KVC_EUNSUPPORTED, "a %s target cannot be set up as '%s'",
                         target->ops->name, setup->name);
     const kvc_status status = target->ops->start(target, setup, err);
-    if (status != KVC_OK)
+    if (status != KVC_OK) {
+        doubt_dialect(target, err);
         kvc_target_stop(target);
+    }
     return status;
 }
 
