@@ -126,7 +126,8 @@ void watch_got_result(struct kvc_watch *watch, const struct watch_flight *flight
     if (session == NULL || reply->is_void || session->lookup == WATCH_NO_LOOKUP ||
         session->lookup == WATCH_LOOKUP_FETCHED)
         return;
-    if (session->lookup != WATCH_LOOKUP_KNOWN)
+    /* Without the size of a chunk it cannot be told which ones are given back. */
+    if (session->lookup != WATCH_LOOKUP_KNOWN && watch->chunk_size > 0)
         lock_hits(session, reply->count);
     session->lookup =
         flight->op == KVC_OP_QUERY_PREFETCH_LOOKUP_HITS ? WATCH_LOOKUP_KNOWN : WATCH_LOOKUP_FETCHED;

@@ -48,7 +48,7 @@
     X(SESSION_NOT_ENDED, "session-not-ended", "a request that was never ended by END_SESSION", "the server keeps its tokens and hashes for 600 s", "protocol 4.9") \
     X(ENDED_AFTER_UNREGISTER, "ended-after-unregister", "END_SESSION after the last instance of its model has left", "no release answers it", "protocol 4.4") \
     /* engine-driven transfers */ \
-    X(COMMIT_WITHOUT_PREPARE, "commit-without-prepare", "a commit of what was not prepared, or was committed already", "a store answers false; a retrieve read memory that was no longer its own", "protocol 4.10, 4.12, B33") \
+    X(COMMIT_WITHOUT_PREPARE, "commit-without-prepare", "a commit of what was not prepared, or was committed already", "a store answers false; a retrieve has read what it was not given", "protocol 4.10, 4.12, B33") \
     X(COMMIT_WITHOUT_SLOTS, "commit-without-slots", "a commit where the preparation gave no slot", "there was nothing to write; it answers false", "protocol 4.10") \
     X(STORE_NOT_COMMITTED, "store-not-committed", "slots that were given to write and never committed", "they stay reserved for 600 s; if the instance leaves, releases publish what they hold", "protocol 4.4, 4.10, B33") \
     X(RETRIEVE_NOT_COMMITTED, "retrieve-not-committed", "slots that were given to read and never given back", "the chunks stay locked until the lease ends", "protocol 4.12, B26") \

@@ -256,6 +256,8 @@ Test(clean, does_not_judge_windows_before_it_knows_the_chunk_size)
     struct kvc_key key = scene_key("r", 2, 0, 2);
     key.end = 4;
     scene_transfer(&scene, KVC_OP_STORE, &key);
+    scene_look_up(&scene, "r", 2, 2);
+    scene_transfer(&scene, KVC_OP_RETRIEVE, &key);
     scene_end(&scene, "r");
     scene_leave_mapped(&scene);
     scene_expect(&scene, "");
