@@ -203,8 +203,9 @@ static const int64_t bad_token_values[] = {-1, 1ll << 32};
 static void refuses_bad_token(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_ints chunk = kvc_fresh_chunks(ctx, 1);
     const struct kvc_ints tokens =
-        with_token(ctx, kvc_fresh_chunks(ctx, 1), 100, bad_token_values[kvc_variant_index(ctx)]);
+        with_token(ctx, chunk, chunk.count / 2, bad_token_values[kvc_variant_index(ctx)]);
     const struct kvc_key key = kvc_key_for(ctx, worker, tokens);
     const struct kvc_request request = kvc_lookup_request(&key);
     kvc_expect_silence(ctx, &worker->rpc, &request, "a token that does not fit 32 bits");
