@@ -25,6 +25,8 @@ struct kvc_server {
     int socket_fd;
     int wake_fd;
     unsigned served;
+    void *monitor; /* NULL: peers are not counted */
+    struct kvc_server_peers peers;
     char url[256];
     struct kvc_url address;
     ino_t ipc_inode; /* of the path that this server made; 0: none */
@@ -104,6 +106,8 @@ void kvc_server_close(struct kvc_server *server)
 {
     if (server == NULL)
         return;
+    if (server->monitor != NULL)
+        zmq_close(server->monitor);
     if (server->socket != NULL)
         zmq_close(server->socket);
     while (server->context != NULL && zmq_ctx_term(server->context) != 0 && zmq_errno() == EINTR) {
@@ -120,6 +124,50 @@ const char *kvc_server_url(const struct kvc_server *server)
 void kvc_server_set_wake_fd(struct kvc_server *server, int wake_fd)
 {
     server->wake_fd = wake_fd;
+}
+
+void kvc_server_hand_identities_over(struct kvc_server *server)
+{
+    kvc_socket_set_int(server->socket, ZMQ_ROUTER_HANDOVER, 1);
+}
+
+enum { REFUSED_EVENTS = ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH };
+
+void kvc_server_count_peers(struct kvc_server *server)
+{
+    static const char address[] = "inproc://peers"; /* the context is this server's alone */
+    const int events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | REFUSED_EVENTS;
+    if (server->monitor != NULL || zmq_socket_monitor(server->socket, address, events) != 0)
+        return;
+    server->monitor = zmq_socket(server->context, ZMQ_PAIR);
+    if (server->monitor != NULL && zmq_connect(server->monitor, address) != 0) {
+        zmq_close(server->monitor);
+        server->monitor = NULL;
+    }
+}
+
+/* An event of libzmq's monitor: its number in the first two bytes, in this machine's order. */
+static void count_event(struct kvc_server_peers *peers, const struct kvc_frames *event)
+{
+    uint16_t number = 0;
+    if (event->count == 0 || event->items[0].size < sizeof(number))
+        return;
+    memcpy(&number, event->items[0].data, sizeof(number));
+    peers->accepted += number == ZMQ_EVENT_ACCEPTED;
+    peers->greeted += number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    peers->refused += (number & REFUSED_EVENTS) != 0;
+    peers->broken += number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+}
+
+struct kvc_server_peers kvc_server_peers(struct kvc_server *server)
+{
+    struct kvc_frames event = {0};
+    while (server->monitor != NULL && kvc_socket_receive(server->monitor, NULL, &event)) {
+        count_event(&server->peers, &event);
+        kvc_frames_clear(&event);
+    }
+    return server->peers;
 }
 
 /* Waits for a message or for the wake descriptor; wait_ms 0 only looks. KVC_OK says nothing about

@@ -114,6 +114,13 @@ struct kvc_arena *kvc_ctx_arena(struct kvc_ctx *ctx);
 const struct kvc_rpc *kvc_ctx_rpc(struct kvc_ctx *ctx);
 const struct kvc_rpc *kvc_ctx_rpc_new(struct kvc_ctx *ctx);
 
+/* For checks that need KVC_NEED_RESTART, which run alone. Ends the server in that way; returns when its
+ * process has ended, and what it leaves behind is still there. Connections to it are lost. */
+void kvc_ctx_end_server(struct kvc_ctx *ctx, enum kvc_ending ending);
+/* Starts it again, set up as before, perhaps at another address: facts and kvc_ctx_rpc are then the new
+ * server's. The runner does the same after a check that leaves its server ended. */
+void kvc_ctx_start_server(struct kvc_ctx *ctx);
+
 /* Runs func(arg) when the check ends, however it ends (the last deferred first); not after a crash. */
 void kvc_ctx_defer(struct kvc_ctx *ctx, void (*func)(void *arg), void *arg);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "src/base/clock.h"
+#include "src/run/control.h"
 #include "src/run/trace.h"
 
 struct deferred {
@@ -27,6 +28,7 @@ struct connection {
 
 struct kvc_ctx {
     const struct kvc_ctx_options *options;
+    struct kvc_facts facts; /* the options', with the addresses of a server started since */
     uint64_t seed;
     struct kvc_random random;
     struct kvc_arena arena;
@@ -45,7 +47,7 @@ struct kvc_ctx {
 
 const struct kvc_facts *kvc_ctx_facts(const struct kvc_ctx *ctx)
 {
-    return ctx->options->facts;
+    return &ctx->facts;
 }
 
 const struct kvc_check *kvc_ctx_check(const struct kvc_ctx *ctx)
@@ -115,7 +117,7 @@ static void trace_message(void *user, bool received, const struct kvc_frames *fr
 
 const struct kvc_rpc *kvc_ctx_rpc_new(struct kvc_ctx *ctx)
 {
-    const struct kvc_facts *facts = ctx->options->facts;
+    const struct kvc_facts *facts = &ctx->facts;
     struct connection *connection = kvc_alloc_zero(1, sizeof(*connection));
     *connection = (struct connection){
         .ctx = ctx,
@@ -140,6 +142,36 @@ const struct kvc_rpc *kvc_ctx_rpc(struct kvc_ctx *ctx)
     if (ctx->rpc == NULL)
         ctx->rpc = kvc_ctx_rpc_new(ctx);
     return ctx->rpc;
+}
+
+static struct kvc_control_reply ask_runner(struct kvc_ctx *ctx, const char *what,
+                                           struct kvc_control_request request)
+{
+    struct kvc_control_reply reply = {0};
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_status status = KVC_OK;
+    if (ctx->options->control_fd == 0)
+        status = kvc_fail(&err, KVC_ESYSTEM, "nobody runs the server");
+    else
+        status = kvc_control_ask(ctx->options->control_fd, &request, &reply, &err);
+    if (status != KVC_OK)
+        kvc_ctx_error(ctx, what, &err);
+    return reply;
+}
+
+void kvc_ctx_end_server(struct kvc_ctx *ctx, enum kvc_ending ending)
+{
+    ask_runner(ctx, "ending the server", (struct kvc_control_request){.ending = ending});
+}
+
+void kvc_ctx_start_server(struct kvc_ctx *ctx)
+{
+    const struct kvc_control_reply reply =
+        ask_runner(ctx, "starting the server again", (struct kvc_control_request){.start = true});
+    ctx->facts.rpc_url = kvc_arena_copy_str(&ctx->arena, kvc_str_of(reply.rpc_url)).data;
+    if (ctx->facts.http_url != NULL)
+        ctx->facts.http_url = kvc_arena_copy_str(&ctx->arena, kvc_str_of(reply.http_url)).data;
+    ctx->rpc = NULL; /* the old one leads nowhere */
 }
 
 void kvc_ctx_defer(struct kvc_ctx *ctx, void (*func)(void *arg), void *arg)
@@ -327,6 +359,7 @@ void kvc_ctx_run(const struct kvc_ctx_options *options, struct kvc_verdict *verd
     *verdict = (struct kvc_verdict){.outcome = KVC_OUTCOME_PASS};
     struct kvc_ctx *ctx = kvc_alloc_zero(1, sizeof(*ctx));
     ctx->options = options;
+    ctx->facts = *options->facts;
     ctx->seed = kvc_mix(options->seed ^ kvc_hash_text(options->instance->id));
     ctx->random.state = ctx->seed;
     ctx->verdict = verdict;

@@ -10,6 +10,7 @@ struct kvc_ctx_options {
     const struct kvc_facts *facts;
     uint64_t seed;              /* the run's */
     int64_t connect_timeout_ms; /* for kvc_ctx_rpc */
+    int control_fd;             /* to ask the runner; 0: there is none */
     const char *trace_path;     /* a failing check's frames go here; NULL: nowhere */
 };
 

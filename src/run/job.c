@@ -11,12 +11,47 @@
 #include <unistd.h>
 
 #include "src/base/clock.h"
+#include "src/run/control.h"
 #include "src/target/aside.h"
 
 enum {
     GRACE_MS = 1000, /* to clean up and send a verdict after being asked to end */
     MAX_OUTPUT = 32 << 10,
 };
+
+/* ---- what the two sides talk over ---- */
+
+enum side { RUNNER, CHECK };
+
+/* The runner's end and the check's. -1: none. */
+struct channels {
+    int verdict[2]; /* pipes, from the check */
+    int output[2];
+    int control[2]; /* a socket pair */
+};
+
+static void close_side(const struct channels *channels, enum side side)
+{
+    const int fds[] = {channels->verdict[side], channels->output[side], channels->control[side]};
+    for (size_t i = 0; i < KVC_COUNT_OF(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static kvc_status open_channels(struct channels *channels, struct kvc_error *err)
+{
+    *channels = (struct channels){{-1, -1}, {-1, -1}, {-1, -1}};
+    kvc_status status = KVC_OK;
+    if (pipe2(channels->verdict, O_CLOEXEC) != 0 || pipe2(channels->output, O_CLOEXEC) != 0)
+        status = kvc_fail_errno(err, "cannot make a pipe");
+    else
+        status = kvc_control_open(&channels->control[RUNNER], &channels->control[CHECK], err);
+    if (status != KVC_OK) {
+        close_side(channels, RUNNER);
+        close_side(channels, CHECK);
+    }
+    return status;
+}
 
 /* ---- the child ---- */
 
@@ -103,19 +138,23 @@ static void send_verdict(const struct kvc_verdict *verdict, int fd)
     kvc_buffer_clear(&bytes);
 }
 
-static _Noreturn void be_check(const struct kvc_ctx_options *options, int parent, int verdict_fd,
-                               int output_fd)
+static _Noreturn void be_check(const struct kvc_ctx_options *options, int parent,
+                               const struct channels *channels)
 {
-    dup2(output_fd, STDOUT_FILENO);
-    dup2(output_fd, STDERR_FILENO);
-    kvc_aside_detach(parent, SIGKILL, &verdict_fd, 1);
+    const int verdict_fd = channels->verdict[CHECK], control_fd = channels->control[CHECK];
+    struct kvc_ctx_options own_options = *options;
+    own_options.control_fd = control_fd;
+    dup2(channels->output[CHECK], STDOUT_FILENO);
+    dup2(channels->output[CHECK], STDERR_FILENO);
+    const int keep[] = {verdict_fd, control_fd};
+    kvc_aside_detach(parent, SIGKILL, keep, KVC_COUNT_OF(keep));
     kvc_aside_limit_memory();
     setpgid(0, 0); /* what the check starts is found, and ended, with it */
     sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_stop}, NULL);
     kvc_link_set_stop_flag(&stop_flag);
     const struct open_fds before = list_open_fds();
     struct kvc_verdict verdict;
-    kvc_ctx_run(options, &verdict);
+    kvc_ctx_run(&own_options, &verdict);
     report_leaked_fds(&before, &verdict);
     fflush(NULL);
     send_verdict(&verdict, verdict_fd);
@@ -128,33 +167,25 @@ static _Noreturn void be_check(const struct kvc_ctx_options *options, int parent
 kvc_status kvc_job_start(struct kvc_job *job, const struct kvc_ctx_options *options,
                          int64_t limit_ms, struct kvc_error *err)
 {
-    int verdict[2], output[2];
-    if (pipe2(verdict, O_CLOEXEC) != 0)
-        return kvc_fail_errno(err, "cannot make a pipe");
-    if (pipe2(output, O_CLOEXEC) != 0) {
-        kvc_fail_errno(err, "cannot make a pipe");
-        close(verdict[0]);
-        close(verdict[1]);
-        return KVC_ESYSTEM;
-    }
+    struct channels channels;
+    KVC_GUARD(open_channels(&channels, err));
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0)
-        be_check(options, parent, verdict[1], output[1]);
-    close(verdict[1]);
-    close(output[1]);
+        be_check(options, parent, &channels);
+    close_side(&channels, CHECK);
     if (child < 0) {
         kvc_fail_errno(err, "cannot start a process");
-        close(verdict[0]);
-        close(output[0]);
+        close_side(&channels, RUNNER);
         return KVC_ESYSTEM;
     }
     setpgid(child, child); /* both sides do it: neither knows who is first */
-    fcntl(verdict[0], F_SETFL, O_NONBLOCK);
-    fcntl(output[0], F_SETFL, O_NONBLOCK);
+    fcntl(channels.verdict[RUNNER], F_SETFL, O_NONBLOCK);
+    fcntl(channels.output[RUNNER], F_SETFL, O_NONBLOCK);
     *job = (struct kvc_job){.pid = child,
-                            .verdict_fd = verdict[0],
-                            .output_fd = output[0],
+                            .verdict_fd = channels.verdict[RUNNER],
+                            .output_fd = channels.output[RUNNER],
+                            .control_fd = channels.control[RUNNER],
                             .start_ns = kvc_now_ns(),
                             .deadline_ms = kvc_now_ms() + limit_ms,
                             .limit_ms = limit_ms};
@@ -321,6 +352,7 @@ void kvc_job_finish(struct kvc_job *job, struct kvc_result *result)
         close(job->verdict_fd);
     if (job->output_fd >= 0)
         close(job->output_fd);
+    close(job->control_fd);
     kvc_buffer_clear(&job->verdict);
     kvc_buffer_clear(&job->output);
     *job = (struct kvc_job){0};

@@ -8,7 +8,8 @@
 struct kvc_job {
     int pid; /* 0: none */
     int verdict_fd;
-    int output_fd; /* what the process writes to stdout and stderr */
+    int output_fd;  /* what the process writes to stdout and stderr */
+    int control_fd; /* what it asks of the runner */
     struct kvc_buffer verdict, output;
     int64_t start_ns;
     int64_t deadline_ms; /* next: asked to end, then killed */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "src/base/clock.h"
+#include "src/run/control.h"
 #include "src/target/aside.h"
 
 enum { TICK_MS = 200 };
@@ -54,6 +55,7 @@ static void lose_server(struct kvc_loop *loop, struct kvc_server *server,
 static void restart_server(struct kvc_loop *loop, struct kvc_server *server)
 {
     struct kvc_error err = KVC_ERROR_INIT;
+    server->was_ended = false;
     if (!server->target.ops->can_restart) {
         lose_server(loop, server, NULL);
         return;
@@ -64,6 +66,45 @@ static void restart_server(struct kvc_loop *loop, struct kvc_server *server)
         kvc_facts_readdress(&server->target, &server->facts);
     else if (err.status != KVC_EINTERRUPTED)
         lose_server(loop, server, &err);
+}
+
+/* Does what a check asks: ends its server, or starts it again. */
+static void serve_control(struct kvc_server *server, const struct kvc_control_request *request,
+                          struct kvc_control_reply *reply)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    *reply = (struct kvc_control_reply){0};
+    if (!server->target.ops->can_restart) {
+        snprintf(reply->problem, sizeof(reply->problem), "this server is not ours to start");
+        return;
+    }
+    if (!request->start) {
+        kvc_target_end(&server->target, request->ending);
+        server->was_ended = true;
+        reply->done = true;
+        return;
+    }
+    kvc_target_stop(&server->target);
+    if (kvc_target_start(&server->target, server->has_setup ? &server->setup : NULL, &err) !=
+        KVC_OK) {
+        snprintf(reply->problem, sizeof(reply->problem), "%s", err.what);
+        return;
+    }
+    kvc_facts_readdress(&server->target, &server->facts);
+    server->was_ended = false;
+    reply->done = true;
+    memcpy(reply->rpc_url, server->target.rpc_url, sizeof(reply->rpc_url));
+    memcpy(reply->http_url, server->target.http_url, sizeof(reply->http_url));
+}
+
+static void take_control(const struct kvc_entry *entry)
+{
+    struct kvc_control_request request;
+    struct kvc_control_reply reply;
+    while (kvc_control_take(entry->job.control_fd, &request)) {
+        serve_control(entry->server, &request, &reply);
+        kvc_control_answer(entry->job.control_fd, &reply);
+    }
 }
 
 /* ---- results ---- */
@@ -213,14 +254,16 @@ static void end_check(struct kvc_loop *loop, struct kvc_entry *entry)
     loop->running--;
     server->running--;
     server->alone_runs = false;
+    if (server->was_ended)
+        restart_server(loop, server);
     if (loop->stop_reason != NULL && result.raw != KVC_OUTCOME_PASS) {
         /* It was told to end: what it says now is no verdict on the server. */
         kvc_result_clear(&result);
         settle(loop, entry, KVC_OUTCOME_NOT_RUN, loop->stop_reason);
         return;
     }
-    if (deserves_question(entry, &result) && !server_answers(loop, server) &&
-        !kvc_aside_stop_pending()) {
+    if (server->state == KVC_SERVER_UP && deserves_question(entry, &result) &&
+        !server_answers(loop, server) && !kvc_aside_stop_pending()) {
         const bool can_restart = server->target.ops->can_restart;
         if (can_restart && server->running > 0) {
             kvc_result_clear(&result);
@@ -367,6 +410,7 @@ static void check_jobs(struct kvc_loop *loop)
         if (entry->state != KVC_ENTRY_RUNNING)
             continue;
         kvc_job_read(&entry->job);
+        take_control(entry);
         kvc_job_check(&entry->job, kvc_now_ms());
         if (entry->job.ended)
             end_check(loop, entry);
@@ -375,7 +419,7 @@ static void check_jobs(struct kvc_loop *loop)
 
 static void wait_for_something(struct kvc_loop *loop)
 {
-    struct pollfd *fds = kvc_alloc_zero(2 * loop->running + 1, sizeof(fds[0]));
+    struct pollfd *fds = kvc_alloc_zero(3 * loop->running + 1, sizeof(fds[0]));
     size_t count = 0;
     int64_t wake_ms = kvc_now_ms() + TICK_MS;
     fds[count++] = (struct pollfd){.fd = loop->signal_fd, .events = POLLIN};
@@ -385,6 +429,7 @@ static void wait_for_something(struct kvc_loop *loop)
             continue;
         fds[count++] = (struct pollfd){.fd = entry->job.verdict_fd, .events = POLLIN};
         fds[count++] = (struct pollfd){.fd = entry->job.output_fd, .events = POLLIN};
+        fds[count++] = (struct pollfd){.fd = entry->job.control_fd, .events = POLLIN};
         if (entry->job.deadline_ms < wake_ms)
             wake_ms = entry->job.deadline_ms;
     }

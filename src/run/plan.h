@@ -23,6 +23,7 @@ struct kvc_server {
     size_t running;  /* checks */
     size_t left;     /* checks that are not done */
     bool alone_runs; /* the one that runs must have the server for itself */
+    bool was_ended;  /* by the check that runs, which may start it again */
     char setup_name[64];
     /* Checks that ran when the server died, and now each run alone to find out which it was. */
     size_t suspects;

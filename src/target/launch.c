@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -282,10 +283,19 @@ static void launch_stop(struct kvc_target *target)
     target->process = 0;
 }
 
+/* The supervisor passes on what it gets. */
+static void launch_end(struct kvc_target *target, enum kvc_ending ending)
+{
+    static const int signals[] = {SIGTERM, SIGINT, KVC_SUPERVISOR_KILL};
+    kvc_target_signal_process(target->process, signals[ending], STOP_GRACE_MS);
+    target->process = 0;
+}
+
 const struct kvc_target_ops kvc_target_launch = {
     .name = "launch",
     .can_restart = true,
     .is_private = true,
     .start = launch_start,
     .stop = launch_stop,
+    .end = launch_end,
 };

@@ -25,6 +25,7 @@ static kvc_target_mock_func *mock_run;
 /* What start keeps for stop. */
 struct mock_state {
     int stop_fd; /* the mock ends when this closes */
+    int pid;     /* whose segments are removed in the end */
 };
 
 void kvc_target_set_mock(kvc_target_mock_func *run)
@@ -163,8 +164,9 @@ static kvc_status mock_start(struct kvc_target *target, const struct kvc_target_
     close(stop[0]);
     struct mock_state *state = kvc_alloc(sizeof(*state));
     state->stop_fd = stop[1];
+    state->pid = child > 0 ? child : 0;
     target->state = state;
-    target->process = child > 0 ? child : 0;
+    target->process = state->pid;
     const kvc_status status =
         child > 0 ? await_ready(target, ready[0], err) : kvc_fail_errno(err, "cannot fork");
     close(ready[0]);
@@ -177,12 +179,19 @@ static void mock_stop(struct kvc_target *target)
     if (state == NULL)
         return;
     close(state->stop_fd);
+    if (target->process != 0)
+        kvc_target_end_process(target->process, false, STOP_GRACE_MS);
+    if (state->pid != 0)
+        kvc_segment_sweep_pid(state->pid);
     free(state);
     target->state = NULL;
-    if (target->process != 0) {
-        kvc_target_end_process(target->process, false, STOP_GRACE_MS);
-        kvc_segment_sweep_pid(target->process);
-    }
+    target->process = 0;
+}
+
+static void mock_end(struct kvc_target *target, enum kvc_ending ending)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGKILL};
+    kvc_target_signal_process(target->process, signals[ending], STOP_GRACE_MS);
     target->process = 0;
 }
 
@@ -193,4 +202,5 @@ const struct kvc_target_ops kvc_target_mock = {
     .takes_setups = true,
     .start = mock_start,
     .stop = mock_stop,
+    .end = mock_end,
 };

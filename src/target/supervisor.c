@@ -22,8 +22,7 @@ static volatile sig_atomic_t told_to_stop;
 
 static void on_stop(int signal)
 {
-    (void)signal;
-    told_to_stop = 1;
+    told_to_stop = signal;
 }
 
 /* ---- segments of a process that cannot clean up ---- */
@@ -154,14 +153,14 @@ static bool any_lives(void)
     return ended == 0;
 }
 
-/* Ends whatever is left of the command. */
-static void end_all(pid_t group, int grace_ms, struct kvc_buffer *before)
+/* Ends whatever is left of the command: with a signal that it may heed, and then by force. */
+static void end_all(pid_t group, int signal, int grace_ms, struct kvc_buffer *before)
 {
     enum { STEP_MS = 20 };
-    const int64_t deadline_ms = kvc_now_ms() + grace_ms;
+    const int64_t deadline_ms = kvc_now_ms() + (signal != SIGKILL ? grace_ms : 0);
     struct kvc_buffer segments = {0};
-    if (any_lives())
-        signal_all(group, SIGTERM, NULL, NULL);
+    if (any_lives() && signal != SIGKILL)
+        signal_all(group, signal, NULL, NULL);
     while (any_lives() && kvc_now_ms() < deadline_ms)
         kvc_sleep_ms(STEP_MS);
     while (any_lives()) {
@@ -194,7 +193,9 @@ void kvc_supervise(const char *command, int parent, int log_fd, int stop_fd, int
     kvc_aside_detach(parent, 0, keep, KVC_COUNT_OF(keep));
     setsid(); /* Ctrl-C is for kvconform, which then ends us */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_stop}, NULL);
+    static const int told_by[] = {SIGTERM, SIGINT, KVC_SUPERVISOR_KILL};
+    for (size_t i = 0; i < KVC_COUNT_OF(told_by); i++)
+        sigaction(told_by[i], &(struct sigaction){.sa_handler = on_stop}, NULL);
     struct kvc_buffer before = list_segments();
     const pid_t supervisor = getpid();
     const pid_t child = fork();
@@ -204,7 +205,11 @@ void kvc_supervise(const char *command, int parent, int log_fd, int stop_fd, int
         _exit(127);
     setpgid(child, child);
     const int status = await_end(child, stop_fd);
-    end_all(child, grace_ms, &before);
+    end_all(child,
+            told_to_stop == KVC_SUPERVISOR_KILL ? SIGKILL
+            : told_to_stop == SIGINT            ? SIGINT
+                                                : SIGTERM,
+            grace_ms, &before);
     kvc_buffer_clear(&before);
     if (status == -1)
         _exit(0);

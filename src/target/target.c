@@ -77,6 +77,12 @@ kvc_status kvc_target_check_urls(const struct kvc_target *target, struct kvc_err
     return KVC_OK;
 }
 
+void kvc_target_end(struct kvc_target *target, enum kvc_ending ending)
+{
+    if (target->process != 0)
+        target->ops->end(target, ending);
+}
+
 /* ---- questions ---- */
 
 static kvc_status ask_identity(const void *arg, void *result, struct kvc_error *err)
@@ -191,17 +197,28 @@ static bool has_ended(pid_t pid)
     return got == pid || (got < 0 && errno == ECHILD);
 }
 
-void kvc_target_end_process(int pid, bool group, int64_t grace_ms)
+/* Sends signals to `to`, which is pid or its process group. */
+static void end_process(int pid, int to, int signal, int64_t grace_ms)
 {
     enum { STEP_MS = 5 };
     const int64_t deadline_ms = kvc_now_ms() + grace_ms;
-    kill(group ? -pid : pid, SIGTERM);
+    kill(to, signal);
     while (!has_ended(pid)) {
         if (kvc_now_ms() >= deadline_ms) {
-            kill(group ? -pid : pid, SIGKILL);
+            kill(to, SIGKILL);
             waitpid(pid, NULL, 0);
             return;
         }
         kvc_sleep_ms(STEP_MS);
     }
+}
+
+void kvc_target_end_process(int pid, bool group, int64_t grace_ms)
+{
+    end_process(pid, group ? -pid : pid, SIGTERM, grace_ms);
+}
+
+void kvc_target_signal_process(int pid, int signal, int64_t grace_ms)
+{
+    end_process(pid, pid, signal, grace_ms);
 }

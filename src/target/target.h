@@ -32,6 +32,13 @@ struct kvc_target_options {
 
 struct kvc_target;
 
+/* How a server's process is ended on purpose. */
+enum kvc_ending {
+    KVC_END_TERMINATE, /* SIGTERM */
+    KVC_END_INTERRUPT, /* SIGINT */
+    KVC_END_KILL,      /* SIGKILL */
+};
+
 struct kvc_target_ops {
     const char *name; /* "mock", "launch", "attach" */
     bool can_restart;
@@ -40,6 +47,7 @@ struct kvc_target_ops {
     kvc_status (*start)(struct kvc_target *target, const struct kvc_target_setup *setup,
                         struct kvc_error *err);
     void (*stop)(struct kvc_target *target);
+    void (*end)(struct kvc_target *target, enum kvc_ending ending); /* with can_restart */
 };
 
 struct kvc_target {
@@ -71,6 +79,10 @@ kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_s
                             struct kvc_error *err);
 /* Ends what we started: asks, waits, kills; its segments are gone afterwards. Safe twice. */
 void kvc_target_stop(struct kvc_target *target);
+/* Ends the server's process in that way and waits until it has ended, killing it if it takes too long.
+ * What it leaves behind stays until kvc_target_stop, which is still to be called. Only where the
+ * target can_restart. */
+void kvc_target_end(struct kvc_target *target, enum kvc_ending ending);
 /* One question from a fresh connection: does it answer NOOP within timeout_ms? */
 bool kvc_target_answers(const struct kvc_target *target, const struct kvc_dialect *dialect,
                         int64_t timeout_ms);

@@ -25,5 +25,7 @@ void kvc_target_await_http(struct kvc_target *target, int64_t patience_ms);
 /* Sends SIGTERM to a child of ours (with group: to its process group), waits for it, and sends
  * SIGKILL when it has not ended after grace_ms. */
 void kvc_target_end_process(int pid, bool group, int64_t grace_ms);
+/* The same with any signal, to the child alone. */
+void kvc_target_signal_process(int pid, int signal, int64_t grace_ms);
 
 #endif

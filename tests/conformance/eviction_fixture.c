@@ -30,11 +30,14 @@ int64_t kvc_pool_chunks(const struct kvc_worker *worker)
     return KVC_TINY_POOL_BYTES / ((bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN);
 }
 
-/* STORE shows a little after its answer, the engine-driven stores at once. */
-static bool is_found(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key)
+/* Stores one fresh chunk; whether it is found within that time. STORE shows a little after its answer,
+ * the engine-driven stores at once. */
+static bool store_and_find(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t patience_ms)
 {
-    const int64_t deadline = kvc_now_ms() + kvc_ctx_facts(ctx)->silence_ms;
-    while (kvc_peek(ctx, worker, key) == 0) {
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
+    kvc_store(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 1));
+    const int64_t deadline = kvc_now_ms() + patience_ms;
+    while (kvc_peek(ctx, worker, &key) == 0) {
         if (worker->path != KVC_PATH_LMCACHE_DRIVEN || kvc_now_ms() >= deadline)
             return false;
         kvc_sleep_ms(2);
@@ -44,15 +47,13 @@ static bool is_found(struct kvc_ctx *ctx, struct kvc_worker *worker, const struc
 
 bool kvc_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker)
 {
-    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
-    kvc_store(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 1));
-    return is_found(ctx, worker, &key);
+    return store_and_find(ctx, worker, kvc_ctx_facts(ctx)->silence_ms);
 }
 
 void kvc_crowd(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks)
 {
     for (int64_t i = 0; i < chunks; i++)
-        KVC_EXPECT(ctx, kvc_finds_room(ctx, worker),
+        KVC_EXPECT(ctx, store_and_find(ctx, worker, kvc_ctx_facts(ctx)->timeout_ms),
                    "of %lld chunks stored one after the other, number %lld is not found, though "
                    "older ones that nobody has locked could go",
                    (long long)chunks, (long long)(i + 1));

@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/base/clock.h"
+#include "tests/conformance/p2p_fixture.h"
 #include "tests/conformance/registration_fixture.h"
-#include "tests/conformance/transfer_fixture.h"
 
 #define SLOT_LAYOUTS (KVC_LAYOUT_BIT(KVC_LAYOUT_NHD) | KVC_LAYOUT_BIT(KVC_LAYOUT_MLA))
 
@@ -385,45 +384,6 @@ KVC_CHECK(
     .source = "protocol 4.12", .exchange = "LOOKUP, PREPARE_RETRIEVE, PREPARE_RETRIEVE",
     .level = KVC_LEVEL_OBSERVED, .needs = KVC_NEED_POOL, .run = retrieve_again);
 
-/* The keys by which other servers know the chunks of rank 0 of 1. */
-static struct kvc_object_keys object_keys(struct kvc_ctx *ctx, const struct kvc_worker *worker,
-                                          const struct kvc_key *key)
-{
-    struct kvc_arena *arena = kvc_ctx_arena(ctx);
-    const int64_t chunk_size = worker->options.chunk_size;
-    const size_t most = key->token_ids.count / (size_t)chunk_size;
-    uint8_t *hashes = kvc_arena_alloc_array(arena, most, KVC_BLAKE3_SIZE);
-    struct kvc_object_key *keys = kvc_arena_alloc_array(arena, most, sizeof *keys);
-    const size_t count =
-        kvc_chunk_hashes(key->token_ids.items, key->token_ids.count, chunk_size, hashes);
-    for (size_t i = 0; i < count; i++)
-        keys[i] =
-            (struct kvc_object_key){.chunk_hash = {hashes + i * KVC_BLAKE3_SIZE, KVC_BLAKE3_SIZE},
-                                    .model_name = key->model_name,
-                                    .kv_rank = 1 << 24 | 1 << 8};
-    return (struct kvc_object_keys){keys, count};
-}
-
-/* Where the P2P operations say that chunks like that of the slot lie. */
-static struct kvc_object_addresses ask_addresses(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
-                                                 struct kvc_object_keys keys,
-                                                 const struct kvc_slot *slot)
-{
-    const struct kvc_request look = {.op = KVC_OP_P2P_LOOKUP_AND_LOCK,
-                                     .object_keys = keys,
-                                     .object_layout = {{&slot->shape, 1}, {&slot->dtype, 1}}};
-    const struct kvc_request query = {.op = KVC_OP_P2P_QUERY_LOOKUP_RESULTS,
-                                      .task_id = kvc_call(ctx, rpc, &look)->count};
-    const int64_t deadline = kvc_now_ms() + rpc->timeout_ms;
-    const struct kvc_reply *reply = kvc_call(ctx, rpc, &query);
-    while (reply->is_void && kvc_now_ms() < deadline) {
-        kvc_sleep_ms(1);
-        reply = kvc_call(ctx, rpc, &query);
-    }
-    KVC_EXPECT(ctx, !reply->is_void, "P2P_QUERY_LOOKUP_RESULTS has no result");
-    return reply->addresses;
-}
-
 static void where_p2p_says(struct kvc_ctx *ctx)
 {
     enum { CHUNKS = 3 };
@@ -431,11 +391,11 @@ static void where_p2p_says(struct kvc_ctx *ctx)
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, CHUNKS));
     kvc_store_slots(ctx, worker, &key, 0);
     const struct kvc_slots *slots = kvc_open_slots(ctx, worker, &key);
-    const struct kvc_request unlock = {.op = KVC_OP_P2P_UNLOCK_OBJECTS,
-                                       .object_keys = object_keys(ctx, worker, &key)};
-    const struct kvc_object_addresses addresses =
-        ask_addresses(ctx, &worker->rpc, unlock.object_keys, &slots->items[0]);
-    kvc_call(ctx, &worker->rpc, &unlock);
+    const struct kvc_object_keys keys = kvc_object_keys(ctx, worker, &key);
+    const int64_t task =
+        kvc_p2p_lock(ctx, &worker->rpc, keys, slots->items[0].shape, slots->items[0].dtype);
+    const struct kvc_object_addresses addresses = kvc_p2p_addresses(ctx, &worker->rpc, task);
+    kvc_p2p_unlock(ctx, &worker->rpc, keys);
     kvc_expect_int(ctx, "addresses of 3 chunks", (int64_t)addresses.count, CHUNKS);
     for (size_t i = 0; i < CHUNKS; i++) {
         kvc_expect_int(ctx, "offset by P2P", addresses.items[i].offset, slots->items[i].offset);

@@ -230,6 +230,38 @@ static void kill_quietly(struct kvc_ctx *ctx)
 KVC_CHECK(kill_quietly, .id = "kill/quietly", .clause = "It ends the server and passes.",
           .flags = KVC_FLAG_DESTRUCTIVE, .run = kill_quietly);
 
+static const char *const endings[] = {"terminated", "interrupted", "killed", NULL};
+
+/* Each ending in turn, by its place among the variants. */
+static enum kvc_ending ending_of(struct kvc_ctx *ctx)
+{
+    size_t i = 0;
+    while (!kvc_ctx_variant_is(ctx, endings[i]))
+        i++;
+    return (enum kvc_ending)i;
+}
+
+static void end_and_start(struct kvc_ctx *ctx)
+{
+    kvc_expect_ok(ctx, "NOOP", kvc_rpc_noop(kvc_ctx_rpc(ctx), NULL), NULL);
+    kvc_ctx_end_server(ctx, ending_of(ctx));
+    kvc_expect_true(ctx, "NOOP of a server that has ended fails",
+                    kvc_rpc_noop(kvc_ctx_rpc(ctx), NULL) != KVC_OK);
+    kvc_ctx_start_server(ctx);
+    kvc_expect_ok(ctx, "NOOP", kvc_rpc_noop(kvc_ctx_rpc(ctx), NULL), NULL);
+}
+KVC_CHECK(end_and_start, .id = "ended/and-started",
+          .clause = "It ends the server and starts it again.", .needs = KVC_NEED_RESTART,
+          .flags = KVC_FLAG_DESTRUCTIVE, .variants = endings, .limit_ms = 60000,
+          .run = end_and_start);
+
+static void leave_ended(struct kvc_ctx *ctx)
+{
+    kvc_ctx_end_server(ctx, KVC_END_KILL);
+}
+KVC_CHECK(leave_ended, .id = "ended/and-left", .clause = "It ends the server and leaves it so.",
+          .needs = KVC_NEED_RESTART, .flags = KVC_FLAG_DESTRUCTIVE, .run = leave_ended);
+
 static void kill_in_a_crowd(struct kvc_ctx *ctx)
 {
     send_unknown_op(ctx);

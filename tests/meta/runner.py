@@ -155,6 +155,23 @@ class Servers(unittest.TestCase):
         self.assertEqual(run.outcome("kill/quietly"), "not-run")
         return run
 
+    def expect_ended_servers(self, *target):
+        run = Run(*target, "--select", "ended", "--select", "made/pass")
+        self.assertEqual(run.status, 0, run.stderr)
+        self.assertEqual(run.report["summary"]["outcomes"]["pass"], 5)
+
+    def test_servers_that_checks_end(self):
+        self.expect_ended_servers()
+
+    def test_launched_servers_that_checks_end(self):
+        self.expect_ended_servers("--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} "
+                                              "--pool-size 4M")
+
+    def test_servers_of_others_are_not_ended(self):
+        with self.mock() as (url, _):
+            run = Run("--rpc-url", url, "--select", "ended", "--select", "made/pass", "--destructive")
+        self.assertEqual(run.outcome("ended/and-left"), "skip")
+
     def test_lost_server(self):
         run = self.expect_lost("1")
         self.assertTrue(run.results["kill/in-a-crowd"]["server_died"])

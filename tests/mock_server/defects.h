@@ -13,6 +13,17 @@
     /* framing */                                                                                  \
     X(UNKNOWN_OP_KILLS, "unknown-op-kills", "an unknown operation ends the request loop; HTTP lives on", "B01") \
     X(SHORT_MESSAGE_KILLS, "short-message-kills", "a message of one frame ends the request loop; HTTP lives on", "B01") \
+    X(BAD_FIELD_KILLS, "bad-field-kills", "a payload with a field that cannot be read ends the request loop", "B06") \
+    X(MALFORMED_KILLS, "malformed-kills", "a payload that is no well-formed msgpack ends the request loop", "B06") \
+    X(HUGE_FRAME_KILLS, "huge-frame-kills", "a frame above 16 MiB ends the request loop", "N28") \
+    X(MANY_FRAMES_KILL, "many-frames-kill", "a message of more than 255 frames ends the request loop", "implementer's slip") \
+    X(REQUEST_TABLE_FULL, "request-table-full", "the request loop ends with a client's request number 8193", "N35") \
+    X(HALF_OPEN_KILLS, "half-open-kills", "more than 20 connections that have not greeted yet end the request loop", "B05") \
+    X(MEMORY_UNGUARDED, "memory-unguarded", "a worker whose shared memory has become shorter ends the server", "N07") \
+    X(STRANGERS_KILL, "strangers-kill", "a connection that does not speak ZMTP 3, or breaks off its greeting, ends the request loop", "B01") \
+    X(IDENTITY_HANDED_OVER, "identity-handed-over", "a client that comes with another's socket identity takes its place", "N27") \
+    X(DISABLED_OP_KILLS, "disabled-op-kills", "an operation that is switched off ends the request loop", "B09") \
+    X(TRANSFERS_REORDERED, "transfers-reordered", "transfers that arrive together are carried out last first", "B61") \
     X(UID_CUT, "uid-cut", "a reply echoes at most the first 8 bytes of the uid", "B04") \
     X(OP_RE_ENCODED, "op-re-encoded", "a reply's operation frame is encoded afresh instead of echoed", "implementer's slip") \
     X(NIL_FOR_VOID, "nil-for-void", "the reply to REPORT_BLOCK_ALLOCATION carries a third frame with nil", "implementer's slip") \
@@ -35,6 +46,7 @@
     X(PING_LATE, "ping-late", "PING is answered 30 s late", "B05") \
     X(CHUNK_SIZE_CHANGES, "chunk-size-changes", "GET_CHUNK_SIZE answers twice the size once a worker has registered", "B16") \
     X(WAIT_SLEEPS, "wait-sleeps", "WAIT_PREFETCH_STATUS sleeps for its whole timeout while nobody else is served", "B40") \
+    X(RESULTS_SLOW_LOOKUPS, "results-slow-lookups", "while more than 32 results wait to be fetched a lookup takes 100 ms", "B40") \
     X(CLEAR_IGNORED, "clear-ignored", "CLEAR empties nothing", "B70") \
     X(CLEAR_DROPS_LOCKED, "clear-drops-locked", "CLEAR without force drops locked chunks as well", "B70") \
     X(CLEAR_KEEPS_LOCKED, "clear-keeps-locked", "CLEAR with force keeps locked chunks", "B70") \
@@ -42,6 +54,7 @@
     X(EXPERIMENTAL_CLAIMED, "experimental-claimed", "GET_EXPERIMENTAL lists the event stream, which the mock does not have", "implementer's slip") \
     /* registration */                                                                             \
     X(REGISTER_AGAIN_IGNORED, "register-again-ignored", "another registration of a known instance is acknowledged and ignored", "B22") \
+    X(UNMAPPING_STALLS, "unmapping-stalls", "while a worker of more than 32 layers leaves nobody is served for 1.5 s", "B44") \
     X(UNREGISTER_DROPS_MODEL, "unregister-drops-model", "the first of two workers to leave takes the model with it", "B23") \
     X(UNREGISTER_PUBLISHES, "unregister-publishes", "chunks prepared and never committed become hits when the worker leaves", "B33") \
     X(UNREGISTER_DROPS_CHUNKS, "unregister-drops-chunks", "the last worker of a model takes its stored chunks along", "implementer's slip") \
@@ -59,11 +72,15 @@
     X(REAPER_OFF, "reaper-off", "instances that fall silent are never dropped", "B43") \
     X(REAPER_TAKES_ALL, "reaper-takes-all", "instances that never pinged are dropped like those that did", "B42") \
     X(TRANSFERS_NO_LIFE_SIGN, "transfers-no-life-sign", "only registration and PING count as signs of life", "B42") \
+    X(HINTS_STRICT, "hints-strict", "a registration with a layout hint that the mock does not know is refused", "N29") \
     X(DTYPE_UNCHECKED, "dtype-unchecked", "an unknown dtype is taken for float16", "B25") \
     X(GEOMETRY_OF_LAST, "geometry-of-last", "slots have the shape of the model's last registration, whoever asks", "B24") \
     X(UNKNOWN_INSTANCE_STORED, "unknown-instance-stored", "STORE and RETRIEVE of an unknown instance answer true", "B02") \
     X(UNKNOWN_INSTANCE_PREPARED, "unknown-instance-prepared", "engine-driven operations of an unknown instance use any other", "B21") \
     X(POOL_NAME_WRONG, "pool-name-wrong", "registration names a pool that does not exist", "B64") \
+    X(POOL_OPEN_TO_ALL, "pool-open-to-all", "everybody on the machine may open the pool", "implementer's slip") \
+    X(POOL_LEFT_BEHIND, "pool-left-behind", "the pool keeps its name when the mock ends", "B66") \
+    X(POOL_CUT_AT_END, "pool-cut-at-end", "the pool is cut to nothing when the mock ends", "B65") \
     X(POOL_SIZE_WRONG, "pool-size-wrong", "registration says that the pool is 1 MiB larger than it is", "B64") \
     /* lookup and sessions */                                                                      \
     X(LOOKUP_ONE_SHORT, "lookup-one-short", "LOOKUP finds one chunk less when the tokens end inside a chunk", "B59") \
@@ -116,6 +133,7 @@
     X(RETRIEVE_KEEPS_LOCK, "retrieve-keeps-lock", "RETRIEVE and COMMIT_RETRIEVE leave the chunks locked", "B26") \
     X(RETRIEVE_NEEDS_NO_LOCK, "retrieve-needs-no-lock", "chunks without a lock can be retrieved", "B31") \
     X(FAILED_RETRIEVE_KEEPS_LOCKS, "failed-retrieve-keeps-locks", "a retrieve that misses a chunk leaves the others locked", "B26") \
+    X(LEASE_NOT_RESTARTED, "lease-not-restarted", "locks end with the lease of the first lookup, whoever came later", "B31") \
     X(READ_LEASE_ENDLESS, "read-lease-endless", "locks of a lookup never expire", "B26") \
     X(EXPIRED_READ_ZEROS, "expired-read-zeros", "a chunk can be read after its lease has run out, and is zeros by then", "N10") \
     /* eviction */                                                                                 \
@@ -155,6 +173,9 @@
     X(SHAPELESS_SLOTS, "shapeless-slots", "a worker whose chunks hold nothing is given slots of no length", "B64") \
     X(SLOTS_FROM_FIRST, "slots-from-first", "PREPARE_RETRIEVE's slots begin at chunk 0 wherever the window does", "implementer's slip") \
     X(PREPARE_RETRIEVE_ONCE, "prepare-retrieve-once", "a second PREPARE_RETRIEVE before COMMIT_RETRIEVE misses", "implementer's slip") \
+    X(P2P_RESULT_KEPT, "p2p-result-kept", "the result of a P2P task is given again and again", "B39") \
+    X(P2P_LOCKS_NOTHING, "p2p-locks-nothing", "P2P_LOOKUP_AND_LOCK finds and does not lock", "B28") \
+    X(P2P_COUNTS_GAPS, "p2p-counts-gaps", "P2P_LOOKUP_AND_LOCK finds objects behind an absent one", "7.4") \
     X(P2P_OFFSET_WRONG, "p2p-offset-wrong", "P2P lookups give offsets one page too far", "N23") \
     /* retrieve and skip */                                                                        \
     X(MISS_IS_SUCCESS, "miss-is-success", "a retrieve that misses the last chunk answers success", "N01") \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "src/wire/pack.h"
+#include "tests/mock_server/endings.h"
 #include "tests/mock_server/handlers.h"
 #include "tests/mock_server/housekeeping.h"
 
@@ -153,6 +154,7 @@ static void refuse_unreadable(struct mock_dispatch *dispatch, struct mock_call *
                               const struct message *message, const struct kvc_error *err)
 {
     mock_refuse(call, "%s%s%s", err->where, err->where[0] != '\0' ? ": " : "", err->what);
+    mock_end_by_bad_payload(call->mock, err);
     if (mock_has(call->mock, MOCK_DEFECT_BAD_PAYLOAD_MUTES))
         mock_memory_add(&dispatch->muted, call->identity);
     const bool salt_is_bad = strstr(err->where, "cache_salt") != NULL;
@@ -309,6 +311,7 @@ static enum kvc_op operation_of(struct mock *mock, const struct message *message
         .mock = mock, .identity = kvc_buffer_view(&message->identity), .frames = &message->frames};
     enum kvc_op op = KVC_OP_NONE;
     struct kvc_error err = KVC_ERROR_INIT;
+    mock_end_by_message(mock, call.identity, &message->frames);
     if (message->frames.count < 2) {
         mock_refuse(&call, "a message of %zu frames, where a uid and an operation must be",
                     message->frames.count);
@@ -319,6 +322,7 @@ static enum kvc_op operation_of(struct mock *mock, const struct message *message
         mock->loop_is_dead |= mock_has(mock, MOCK_DEFECT_UNKNOWN_OP_KILLS);
     } else if (operations[op].handle == NULL) {
         mock_refuse(&call, "%s is not enabled", kvc_op_name(op));
+        mock->loop_is_dead |= mock_has(mock, MOCK_DEFECT_DISABLED_OP_KILLS);
         op = KVC_OP_NONE;
     }
     return op;
@@ -389,7 +393,10 @@ kvc_status mock_dispatch_serve(struct mock_dispatch *dispatch, struct mock *mock
                              ? KVC_OP_NONE
                              : operation_of(mock, &messages[i]);
     for (int class = CLASS_SYNC; class < CLASS_END; class ++) {
-        for (size_t i = 0; i < count && !mock->loop_is_dead; i++) {
+        const bool last_first =
+            class == CLASS_AFFINITY && mock_has(mock, MOCK_DEFECT_TRANSFERS_REORDERED);
+        for (size_t n = 0; n < count && !mock->loop_is_dead; n++) {
+            const size_t i = last_first ? count - 1 - n : n;
             if (operations[messages[i].op].class == (enum operation_class) class)
                 handle(dispatch, mock, &messages[i], addressee_of(mock, messages, count, i));
         }

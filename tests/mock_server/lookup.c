@@ -6,6 +6,9 @@
 /* As many readers as the servers allow; more are taken for a mistake. */
 enum { MOCK_MAX_READERS = 128 };
 
+/* A defect: when a lookup takes long, and how long. */
+enum { MANY_RESULTS = 32, SLOW_LOOKUP_MS = 100 };
+
 /* Locks that one lookup takes on each object (protocol.md 4.6); 0: the key does not say. */
 static int64_t reader_count(const struct mock_call *call)
 {
@@ -122,10 +125,27 @@ static int64_t look_up(struct mock *mock, const struct mock_window *window, int6
     return hits;
 }
 
+/* A defect: how many results wait to be fetched. */
+static size_t count_results(const struct mock_sessions *sessions)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < MOCK_SESSION_BUCKETS; i++) {
+        const struct mock_session *session;
+        LIST_FOREACH(session, &sessions->buckets[i], in_bucket)
+        {
+            count += session->has_result;
+        }
+    }
+    return count;
+}
+
 enum mock_answer mock_on_lookup(struct mock_call *call)
 {
     struct mock *mock = call->mock;
     const struct kvc_key *key = &call->request->key;
+    if (mock_has(mock, MOCK_DEFECT_RESULTS_SLOW_LOOKUPS) &&
+        count_results(&mock->sessions) > MANY_RESULTS)
+        kvc_sleep_ms(SLOW_LOOKUP_MS);
     const int64_t readers = reader_count(call);
     if (readers < 1)
         return mock_refuse(call, "num_kv_readers is %lld, it must be at least 1",

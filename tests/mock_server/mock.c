@@ -9,6 +9,8 @@
 
 #include "src/base/clock.h"
 #include "tests/mock_server/dispatch.h"
+#include "tests/mock_server/endings.h"
+#include "tests/mock_server/guard.h"
 #include "tests/mock_server/housekeeping.h"
 #include "tests/mock_server/http.h"
 
@@ -66,11 +68,18 @@ static kvc_status open_state(struct mock *mock, const struct kvc_mock_options *o
                              mock->options.pool_size, err));
     if (mock_has(mock, MOCK_DEFECT_SLOTS_UNALIGNED))
         mock_pool_shift(&mock->pool);
+    if (mock->pool.shared && mock_has(mock, MOCK_DEFECT_POOL_OPEN_TO_ALL))
+        mock_pool_open_to_all(&mock->pool);
+    mock->pool.keeps_name = mock_has(mock, MOCK_DEFECT_POOL_LEFT_BEHIND);
+    mock->pool.is_cut = mock_has(mock, MOCK_DEFECT_POOL_CUT_AT_END);
     const bool endless = mock_has(mock, MOCK_DEFECT_READ_LEASE_ENDLESS);
     mock_store_init(&mock->store, &mock->pool, endless ? INT64_MAX : mock->options.read_ttl_ms);
+    if (mock_has(mock, MOCK_DEFECT_MEMORY_UNGUARDED))
+        mock_guard_off();
     mock->store.evicts_locked = mock_has(mock, MOCK_DEFECT_EVICTS_LOCKED);
     mock->store.evicts_pending = mock_has(mock, MOCK_DEFECT_EVICTS_PENDING);
     mock->store.evicts_nothing = mock_has(mock, MOCK_DEFECT_EVICTS_NOTHING);
+    mock->store.lease_runs_on = mock_has(mock, MOCK_DEFECT_LEASE_NOT_RESTARTED);
     mock->store.ignores_use = mock_has(mock, MOCK_DEFECT_USE_NOT_NOTED);
     mock->transfers.loses_room = mock_has(mock, MOCK_DEFECT_DROPPED_ROOM_LOST);
     mock_watch_open(mock);
@@ -91,6 +100,7 @@ static void close_state(struct mock *mock)
     mock_registry_clear(&mock->registry);
     mock_store_clear(&mock->store);
     mock_quotas_clear(mock);
+    mock_endings_clear(&mock->endings);
     mock_pool_close(&mock->pool);
     kvc_watch_close(mock->watch);
 }
@@ -132,6 +142,7 @@ static kvc_status open_all(struct running *running, const struct kvc_mock_option
     KVC_GUARD(wake_on(running, running->signal_fd, err));
     KVC_GUARD(wake_on(running, options->stop_fd, err));
     kvc_server_set_wake_fd(running->dispatch.server, running->wake_fd);
+    mock_endings_open(&running->mock, running->dispatch.server);
     return KVC_OK;
 }
 
@@ -208,6 +219,7 @@ static kvc_status loop(struct running *running, struct kvc_error *err)
     struct mock *mock = &running->mock;
     for (;;) {
         mock_pass_time(mock);
+        mock_end_by_peers(mock, running->dispatch.server);
         const kvc_status status =
             mock_dispatch_serve(&running->dispatch, mock, sleep_ms(running), err);
         if (status == KVC_EINTERRUPTED && serve_wake(running))

@@ -63,7 +63,8 @@ enum mock_answer mock_on_p2p_lookup(struct mock_call *call)
     struct mock_p2p_task *task = begin_task(&mock->p2p, keys->count);
     bool present = true;
     for (size_t i = 0; i < keys->count; i++) {
-        struct mock_object *object = present ? find(mock, &keys->items[i]) : NULL;
+        const bool goes_on = present || mock_has(mock, MOCK_DEFECT_P2P_COUNTS_GAPS);
+        struct mock_object *object = goes_on ? find(mock, &keys->items[i]) : NULL;
         present = object != NULL && object->ready;
         task->addresses[i] = (struct kvc_object_address){.offset = -1};
         if (!present)
@@ -71,7 +72,8 @@ enum mock_answer mock_on_p2p_lookup(struct mock_call *call)
         task->addresses[i].offset =
             object->offset + (mock_has(mock, MOCK_DEFECT_P2P_OFFSET_WRONG) ? MOCK_POOL_ALIGN : 0);
         task->addresses[i].size = object->layout.bytes;
-        mock_store_lock(&mock->store, object, &mock->p2p.locks, 1, mock->now_ms);
+        if (!mock_has(mock, MOCK_DEFECT_P2P_LOCKS_NOTHING))
+            mock_store_lock(&mock->store, object, &mock->p2p.locks, 1, mock->now_ms);
     }
     call->reply->count = task->id;
     return MOCK_REPLY;
@@ -95,7 +97,8 @@ enum mock_answer mock_on_p2p_query(struct mock_call *call)
         kvc_arena_alloc_array(call->arena, task->count, sizeof(*addresses));
     memcpy(addresses, task->addresses, task->count * sizeof(*addresses));
     call->reply->addresses = (struct kvc_object_addresses){addresses, task->count};
-    end_task(p2p, task);
+    if (!mock_has(call->mock, MOCK_DEFECT_P2P_RESULT_KEPT))
+        end_task(p2p, task);
     return MOCK_REPLY;
 }
 

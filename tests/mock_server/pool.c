@@ -1,8 +1,11 @@
 #include "tests/mock_server/pool.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct mock_range {
     struct mock_range *next;
@@ -69,6 +72,27 @@ kvc_status mock_pool_open(struct mock_pool *pool, bool shared, const char *name,
     return KVC_OK;
 }
 
+void mock_pool_open_to_all(const struct mock_pool *pool)
+{
+    const int segment = shm_open(pool->segment.name, O_RDWR, 0);
+    if (segment < 0)
+        return;
+    fchmod(segment, 0666);
+    close(segment);
+}
+
+static void close_shared(struct mock_pool *pool)
+{
+    const int segment = pool->is_cut ? shm_open(pool->segment.name, O_RDWR, 0) : -1;
+    if (segment >= 0) {
+        const int cut = ftruncate(segment, 0);
+        (void)cut;
+        close(segment);
+    }
+    pool->segment.owned = pool->segment.owned && !pool->keeps_name;
+    kvc_segment_close(&pool->segment);
+}
+
 void mock_pool_close(struct mock_pool *pool)
 {
     while (pool->free != NULL) {
@@ -77,7 +101,7 @@ void mock_pool_close(struct mock_pool *pool)
         free(range);
     }
     if (pool->shared)
-        kvc_segment_close(&pool->segment);
+        close_shared(pool);
     else if (pool->data != NULL)
         munmap(pool->data, (size_t)pool->size);
     *pool = (struct mock_pool){0};

@@ -16,6 +16,7 @@ struct mock_pool {
     bool shared;
     int64_t guard; /* bytes kept free before and behind each range; a multiple of MOCK_POOL_ALIGN */
     struct kvc_segment segment; /* shared pools only */
+    bool keeps_name, is_cut;    /* defects: what becomes of the segment in the end */
     struct mock_range *free;    /* free ranges by offset, never adjacent */
 };
 
@@ -27,6 +28,9 @@ void mock_pool_close(struct mock_pool *pool);
 
 /* What size bytes take up, with all that is kept free around them. */
 int64_t mock_pool_footprint(const struct mock_pool *pool, int64_t size);
+/* A defect: lets everybody open it. */
+void mock_pool_open_to_all(const struct mock_pool *pool);
+
 /* The first free range that size bytes fit into, from a multiple of MOCK_POOL_ALIGN. False when
  * there is none. */
 bool mock_pool_take(struct mock_pool *pool, int64_t size, int64_t *offset);

@@ -1,8 +1,12 @@
 #include <string.h>
 
+#include "src/base/clock.h"
 #include "tests/mock_server/handlers.h"
 
 enum { MOCK_MAX_WORLD = 255 };
+
+/* A defect: what takes long, and how long. */
+enum { MANY_LAYERS = 32, STALL_MS = 1500 };
 
 /* An instance as it is remembered. */
 struct number {
@@ -221,6 +225,8 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
     if (!knows_engine(mock, request->engine_type))
         return mock_refuse(call, "no tensors of engine " KVC_STR_FMT " can be read on a cpu",
                            KVC_STR_ARG(request->engine_type));
+    if (request->layout_hints.others.count > 0 && mock_has(mock, MOCK_DEFECT_HINTS_STRICT))
+        return mock_refuse(call, "unknown layout hint");
     if (!knows_layout(request->layout_hints.kv_layout))
         return mock_refuse(call, "unknown kv_layout " KVC_STR_FMT,
                            KVC_STR_ARG(request->layout_hints.kv_layout));
@@ -272,6 +278,9 @@ static enum mock_answer unregister(struct mock_call *call, enum mock_mode mode)
         mock_registry_find(&mock->registry, other_mode, call->request->instance_id);
     if (other != NULL && mock_has(mock, MOCK_DEFECT_MODES_SHARE_IDS))
         mock_leave(mock, other);
+    if (instance != NULL && instance->layer_count > MANY_LAYERS &&
+        mock_has(mock, MOCK_DEFECT_UNMAPPING_STALLS))
+        kvc_sleep_ms(STALL_MS);
     if (instance != NULL) {
         mock_leave(mock, instance);
         return MOCK_REPLY;

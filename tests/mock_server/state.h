@@ -21,6 +21,13 @@ struct mock_quota {
     double limit_gb;
 };
 
+struct mock_asker;
+
+/* What defects that end the request loop go by. */
+struct mock_endings {
+    LIST_HEAD(, mock_asker) askers;
+};
+
 struct mock {
     struct kvc_mock_options options; /* with every default filled in */
     bool defects[MOCK_DEFECT_COUNT];
@@ -35,6 +42,7 @@ struct mock {
     struct mock_memory used_up; /* a defect: mode and id of instances that have left */
     int64_t now_ms;             /* when the messages at hand were taken up */
     int64_t next_sweep_ms;
+    struct mock_endings endings;
     bool loop_is_dead;       /* a defect: nothing is answered any more */
     struct kvc_watch *watch; /* what clients do wrong; NULL: not --strict */
 };

@@ -203,8 +203,10 @@ static void add_locks(struct mock_object *object, struct mock_holder *holder, in
 void mock_store_lock(struct mock_store *store, struct mock_object *object,
                      struct mock_holder *holder, int64_t count, int64_t now_ms)
 {
-    mock_object_locks(object, now_ms); /* what has expired is not revived */
+    const int64_t others = mock_object_locks(object, now_ms); /* what has expired is not revived */
     add_locks(object, holder, count);
+    if (others > 0 && store->lease_runs_on)
+        return;
     object->locks_end_ms =
         store->read_ttl_ms == INT64_MAX ? INT64_MAX : now_ms + store->read_ttl_ms;
 }

@@ -60,7 +60,7 @@ struct mock_store {
     TAILQ_HEAD(mock_use_list, mock_object) by_use; /* least recently used first */
     size_t count;
     int64_t read_ttl_ms;
-    bool evicts_locked, evicts_pending, evicts_nothing, ignores_use; /* defects */
+    bool evicts_locked, evicts_pending, evicts_nothing, ignores_use, lease_runs_on; /* defects */
 };
 
 void mock_store_init(struct mock_store *store, struct mock_pool *pool, int64_t read_ttl_ms);
