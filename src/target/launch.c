@@ -32,6 +32,7 @@ struct launch_state {
     int stop_fd;     /* the supervisor ends the server when this closes */
     int log_fd;      /* to read the log's end; -1: it is no plain file */
     int exit_status; /* of a command that ended by itself */
+    int supervisor;
 };
 
 /* ---- addresses ---- */
@@ -200,7 +201,7 @@ static kvc_status start_supervisor(struct kvc_target *target, const char *comman
     state->stop_fd = stop[1];
     if (child < 0)
         return kvc_fail_errno(err, "cannot start a process");
-    target->process = child;
+    target->process = state->supervisor = child;
     return KVC_OK;
 }
 
@@ -276,6 +277,8 @@ static void launch_stop(struct kvc_target *target)
         close(state->stop_fd);
     if (target->process != 0)
         kvc_target_end_process(target->process, false, STOP_GRACE_MS);
+    if (state->supervisor != 0)
+        kvc_supervisor_lost(state->supervisor, COMMAND_GRACE_MS);
     if (state->log_fd >= 0)
         close(state->log_fd);
     free(state);

@@ -94,8 +94,10 @@ static kvc_status read_ready(int fd, char *first, char *second, size_t size, str
             status = kvc_fail(err, KVC_EINTERRUPTED, "interrupted");
         else if (poll(&ready, 1, SLICE_MS) <= 0)
             continue;
-        else if (read(fd, &c, 1) != 1)
-            status = kvc_fail(err, KVC_ELOST, "the mock server ended while it started");
+        else if (read(fd, &c, 1) != 1) /* by the same Ctrl-C, perhaps */
+            status = kvc_aside_stop_pending()
+                         ? kvc_fail(err, KVC_EINTERRUPTED, "interrupted")
+                         : kvc_fail(err, KVC_ELOST, "the mock server ended while it started");
         else {
             kvc_buffer_append_byte(&text, (uint8_t)c);
             lines += c == '\n';

@@ -94,23 +94,26 @@ static _Noreturn void be_command(const char *command, int supervisor, int log_fd
 
 /* ---- its processes ---- */
 
-/* 0 when there is no such process. */
-static pid_t parent_of(pid_t pid)
+struct process {
+    char state;
+    int parent, group, session;
+};
+
+/* False when there is no such process. */
+static bool look_up(pid_t pid, struct process *process)
 {
     char *path = kvc_format("/proc/%d/stat", (int)pid);
     char line[512] = "";
     FILE *file = fopen(path, "re");
     free(path);
     if (file == NULL)
-        return 0;
+        return false;
     const char *got = fgets(line, sizeof(line), file);
     fclose(file);
     /* The second field is the program's name in brackets, which may hold anything. */
     const char *after_name = got != NULL ? strrchr(line, ')') : NULL;
-    int parent = 0;
-    if (after_name == NULL || sscanf(after_name + 1, " %*c %d", &parent) != 1)
-        return 0;
-    return parent;
+    return after_name != NULL && sscanf(after_name + 1, " %c %d %d %d", &process->state,
+                                        &process->parent, &process->group, &process->session) == 4;
 }
 
 /* We take in what loses its parent, so whatever the command has started is below us, also what has left
@@ -118,8 +121,9 @@ static pid_t parent_of(pid_t pid)
 static bool is_below(pid_t pid, pid_t ancestor)
 {
     enum { MAX_DEPTH = 1000 };
-    for (int depth = 0; pid > 1 && depth < MAX_DEPTH; depth++) {
-        pid = parent_of(pid);
+    struct process process;
+    for (int depth = 0; pid > 1 && depth < MAX_DEPTH && look_up(pid, &process); depth++) {
+        pid = process.parent;
         if (pid == ancestor)
             return true;
     }
@@ -214,4 +218,38 @@ void kvc_supervise(const char *command, int parent, int log_fd, int stop_fd, int
     if (status == -1)
         _exit(0);
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+/* ---- without a supervisor ---- */
+
+/* Sends a signal to what lives of a session; false when nothing does. */
+static bool signal_session(pid_t session, int signal)
+{
+    bool any = false;
+    DIR *folder = opendir("/proc");
+    if (folder == NULL)
+        return false;
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        struct process process;
+        if (pid <= 0 || pid == session || !look_up(pid, &process) || process.session != session ||
+            process.state == 'Z')
+            continue;
+        any = true;
+        kill(pid, signal);
+    }
+    closedir(folder);
+    return any;
+}
+
+void kvc_supervisor_lost(int supervisor, int grace_ms)
+{
+    enum { STEP_MS = 20 };
+    const int64_t deadline_ms = kvc_now_ms() + grace_ms;
+    if (!signal_session(supervisor, SIGTERM))
+        return;
+    while (signal_session(supervisor, 0) && kvc_now_ms() < deadline_ms)
+        kvc_sleep_ms(STEP_MS);
+    while (signal_session(supervisor, SIGKILL))
+        kvc_sleep_ms(STEP_MS);
 }

@@ -17,4 +17,8 @@
 _Noreturn void kvc_supervise(const char *command, int parent, int log_fd, int stop_fd,
                              int grace_ms);
 
+/* Ends what a supervisor that was killed has left: its session, first by SIGTERM, by SIGKILL after
+ * grace_ms. To be called when the supervisor has been waited for; harmless when it ended by itself. */
+void kvc_supervisor_lost(int supervisor, int grace_ms);
+
 #endif

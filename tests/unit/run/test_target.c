@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -241,4 +242,22 @@ Test(supervisor, ends_what_has_left_the_group)
     cr_assert_eq(fscanf(log, "%d", &daemon), 1);
     fclose(log);
     cr_assert_neq(kill(daemon, 0), 0);
+}
+
+Test(supervisor, what_a_killed_one_leaves_can_be_ended)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* not init waits for it, but we */
+    struct supervised it = supervise("sleep 60 & (trap '' TERM; echo $!; sleep 60)");
+    await_log(&it);
+    FILE *log = fopen(it.log, "r");
+    int orphan = 0;
+    cr_assert_eq(fscanf(log, "%d", &orphan), 1);
+    fclose(log);
+    kill(it.pid, SIGKILL);
+    cr_assert_eq(await(&it), -1);
+    cr_assert_eq(kill(orphan, 0), 0);
+    kvc_supervisor_lost(it.pid, 100);
+    int status = 0;
+    cr_assert_eq(waitpid(orphan, &status, WNOHANG), orphan);
+    cr_assert(WIFSIGNALED(status));
 }
