@@ -490,6 +490,14 @@ static kvc_status start(struct bench *bench, struct kvc_error *err)
     return KVC_OK;
 }
 
+/* Whether there is nothing left to measure: each further request would only wait for its limits. */
+static bool is_lost(struct bench *bench)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    bench->result->lost = !stopped(bench) && kvc_rpc_noop(&bench->rpc, &err) != KVC_OK;
+    return bench->result->lost;
+}
+
 /* Leaves the server as it was found: every rank unregisters, whatever happened before. */
 static void finish(struct bench *bench)
 {
@@ -515,7 +523,10 @@ kvc_status kvc_bench_server_run(const struct kvc_bench_server_options *options,
                 rest(&bench);
             if (stopped(&bench))
                 break;
+            const int64_t errors = result->errors;
             run_request(&bench, sequence);
+            if (result->errors > errors && is_lost(&bench))
+                break;
         }
         result->interrupted = stopped(&bench);
     }

@@ -54,6 +54,7 @@ struct kvc_bench_server_result {
     int64_t chunk_size;       /* tokens */
     bool interrupted;
     bool server_answers; /* NOOP answered after the run */
+    bool lost;           /* the run ended early, since after an error nobody answered any more */
 };
 
 /* Runs. KVC_OK also when requests failed: the result says so. Errors are what keeps the run from

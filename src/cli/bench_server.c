@@ -246,6 +246,11 @@ static int run_on_target(const struct flags *flags, const struct kvc_target *tar
         exit_status = kvc_exit_status(status);
     } else if (result.interrupted) {
         exit_status = 128 + stop_signal;
+    } else if (result.lost) {
+        struct kvc_error lost = KVC_ERROR_INIT;
+        kvc_fail(&lost, KVC_ELOST, "the server does not answer any more");
+        kvc_print_error(&lost);
+        exit_status = KVC_EXIT_TARGET;
     } else {
         exit_status = kvc_bench_server_is_valid(&result) ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
     }
