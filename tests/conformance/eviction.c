@@ -81,24 +81,13 @@ KVC_CHECK(
 
 /* ---- locked chunks that are let go ---- */
 
-/* A sequence that fills the pool, all of it locked. */
-static struct kvc_key lock_whole_pool(struct kvc_ctx *ctx, struct kvc_worker *worker)
-{
-    const int64_t chunks = kvc_pool_chunks(worker);
-    struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, chunks));
-    key.cache_salt = kvc_fresh_name(ctx, "salt");
-    kvc_store_in_pairs(ctx, worker, &key);
-    kvc_expect_int(ctx, "chunks that LOOKUP finds", kvc_lookup(ctx, worker, &key), chunks);
-    return key;
-}
-
 static const char *const releases[] = {"freed", "retrieved", "session-ended", NULL};
 
 static void drops_what_is_released(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
     struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
-    const struct kvc_key key = lock_whole_pool(ctx, worker);
+    const struct kvc_key key = kvc_fill_with_locked(ctx, worker);
     KVC_EXPECT(ctx, !kvc_finds_room(ctx, other),
                "a chunk is stored though every chunk in the pool is locked");
     if (kvc_ctx_variant_is(ctx, "freed"))
@@ -123,7 +112,7 @@ static void drops_only_what_is_freed(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
     struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
-    const struct kvc_key key = lock_whole_pool(ctx, worker);
+    const struct kvc_key key = kvc_fill_with_locked(ctx, worker);
     const int64_t half = kvc_pool_chunks(worker) / 2;
     const struct kvc_key first_half = kvc_key_chunks(worker, &key, 0, half);
     kvc_free_locks(ctx, worker, &first_half);
@@ -148,7 +137,7 @@ static void drops_after_the_lease(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
     struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
-    lock_whole_pool(ctx, worker);
+    kvc_fill_with_locked(ctx, worker);
     KVC_EXPECT(ctx, kvc_soon_finds_room(ctx, other),
                "no chunk can be stored 2 s after a lookup whose lease is %d ms", LEASE_MS);
 }

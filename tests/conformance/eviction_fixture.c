@@ -84,16 +84,49 @@ static struct kvc_ints blocks_for(struct kvc_ctx *ctx, const struct kvc_worker *
     return kvc_chunk_blocks(ctx, worker, (pair->end - pair->start) / worker->options.chunk_size);
 }
 
-void kvc_store_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key)
+static void send_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key)
 {
-    const int64_t chunks = key->end / worker->options.chunk_size;
-    for (int64_t first = 0; first < chunks; first += 2) {
+    for (int64_t first = 0; first < key->end / worker->options.chunk_size; first += 2) {
         const struct kvc_key pair = pair_of(worker, key, first);
         const struct kvc_ints blocks = blocks_for(ctx, worker, &pair);
         kvc_stamp(ctx, worker, &pair, blocks, 0);
         kvc_expect_true(ctx, "success of the store", kvc_store(ctx, worker, &pair, blocks));
     }
-    kvc_expect_visible(ctx, worker, key, chunks);
+}
+
+void kvc_store_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key)
+{
+    send_in_pairs(ctx, worker, key);
+    kvc_expect_visible(ctx, worker, key, key->end / worker->options.chunk_size);
+}
+
+/* Gives back what a lookup that found so many chunks has locked. */
+static void unlock(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key,
+                   int64_t chunks)
+{
+    const struct kvc_key found = kvc_key_chunks(worker, key, 0, chunks);
+    if (chunks > 0)
+        kvc_free_locks(ctx, worker, &found);
+    kvc_end_session(ctx, worker, key);
+}
+
+struct kvc_key kvc_fill_with_locked(struct kvc_ctx *ctx, struct kvc_worker *worker)
+{
+    const int64_t chunks = kvc_pool_chunks(worker);
+    const int64_t deadline = kvc_now_ms() + kvc_ctx_facts(ctx)->timeout_ms;
+    struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, chunks));
+    key.cache_salt = kvc_fresh_name(ctx, "salt");
+    for (;;) {
+        send_in_pairs(ctx, worker, &key);
+        const int64_t locked = kvc_lookup(ctx, worker, &key);
+        if (locked == chunks || kvc_now_ms() >= deadline) {
+            kvc_expect_int(ctx, "chunks that LOOKUP finds", locked, chunks);
+            return key;
+        }
+        unlock(ctx, worker, &key, locked);
+        kvc_sleep_ms(5);
+        key = kvc_key_renamed(ctx, &key);
+    }
 }
 
 void kvc_retrieve_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker,

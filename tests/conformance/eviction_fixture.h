@@ -25,6 +25,10 @@ bool kvc_soon_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
 
 /* Stores the key's chunks, stamped as request 0, two at a time, and waits until all are found. */
 void kvc_store_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key);
+/* Fills the pool with chunks stored in this way, and locks them all under the key returned, which has a
+ * salt. A server that makes room ahead of need drops some of a full pool before they are locked: those
+ * are stored again. */
+struct kvc_key kvc_fill_with_locked(struct kvc_ctx *ctx, struct kvc_worker *worker);
 /* Retrieves the chunks from `first` on, two at a time; each must succeed, and hold those stamps. */
 void kvc_retrieve_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker,
                            const struct kvc_key *key, int64_t first);

@@ -2,20 +2,10 @@
 #include "src/base/clock.h"
 #include "tests/conformance/eviction_fixture.h"
 
-/* A pool without room: every chunk in it is locked. */
-static struct kvc_key fill_with_locked(struct kvc_ctx *ctx, struct kvc_worker *worker)
-{
-    const struct kvc_key key =
-        kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, kvc_pool_chunks(worker)));
-    kvc_store_in_pairs(ctx, worker, &key);
-    kvc_lookup(ctx, worker, &key);
-    return key;
-}
-
 static void offers_nothing(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
-    const struct kvc_key locked = fill_with_locked(ctx, worker);
+    const struct kvc_key locked = kvc_fill_with_locked(ctx, worker);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
     kvc_prepare_slots(ctx, worker, &key, 0);
     kvc_free_locks(ctx, worker, &locked);
@@ -37,7 +27,7 @@ KVC_CHECK(offers_nothing, .id = "eviction/full-pool-offers-nothing",
 static void says_true(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
-    fill_with_locked(ctx, worker);
+    kvc_fill_with_locked(ctx, worker);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
     kvc_expect_true(ctx, "the answer to a store for which there is no room",
                     kvc_store(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 1)));
