@@ -73,7 +73,9 @@ static const struct kvc_option execution_table[] = {
      .offset = FLAG(jobs),
      .argument = "N",
      .minimum = 1,
-     .help = "checks at the same time (default: four for each core, at most 16)"},
+     .help =
+         "checks at the same time (default: four for each core, at most 16); from 2 on, those that "
+         "mostly wait run beside them"},
     {.name = "seed",
      .kind = KVC_OPTION_SEED,
      .offset = FLAG(seed),

@@ -338,27 +338,27 @@ static kvc_status await(struct kvc_client *client, uint64_t uid, int64_t timeout
     return KVC_OK;
 }
 
-kvc_status kvc_client_poll(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
-                           struct kvc_frames *reply, struct kvc_error *err)
+kvc_status kvc_client_await(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
+                            struct kvc_error *err)
 {
     if (uid >= client->request_count || client->requests[uid].state == TAKEN ||
         client->requests[uid].state == GIVEN_UP)
         return kvc_fail(err, KVC_EUSAGE, "request %llu is not in flight", (unsigned long long)uid);
-    KVC_GUARD(await(client, uid, timeout_ms, err));
-    struct request *request = &client->requests[uid];
-    *reply = *request->reply;
-    free(request->reply);
-    *request = (struct request){.state = TAKEN};
-    return KVC_OK;
+    return await(client, uid, timeout_ms, err);
 }
 
 kvc_status kvc_client_wait(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
                            struct kvc_frames *reply, struct kvc_error *err)
 {
-    const kvc_status status = kvc_client_poll(client, uid, timeout_ms, reply, err);
+    const kvc_status status = kvc_client_await(client, uid, timeout_ms, err);
     if (status == KVC_ETIMEOUT)
         client->requests[uid].state = GIVEN_UP;
-    return status;
+    KVC_GUARD(status);
+    struct request *request = &client->requests[uid];
+    *reply = *request->reply;
+    free(request->reply);
+    *request = (struct request){.state = TAKEN};
+    return KVC_OK;
 }
 
 kvc_status kvc_client_receive_raw(struct kvc_client *client, int64_t timeout_ms,

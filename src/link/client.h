@@ -48,10 +48,10 @@ kvc_status kvc_client_send(struct kvc_client *client, struct kvc_frames *body, u
 kvc_status kvc_client_wait(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
                            struct kvc_frames *reply, struct kvc_error *err);
 
-/* Keeps waiting possible after a KVC_ETIMEOUT of kvc_client_wait with keep set: the request stays
- * in flight. */
-kvc_status kvc_client_poll(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
-                           struct kvc_frames *reply, struct kvc_error *err);
+/* Waits until the reply to uid has come, and leaves it for kvc_client_wait. Errors as there; after a
+ * KVC_ETIMEOUT the request is still in flight. */
+kvc_status kvc_client_await(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
+                            struct kvc_error *err);
 
 /* Raw exchange, uid included, for checks that send what a worker never would. Replies to raw
  * requests, and every reply whose uid was not made by kvc_client_send, come out of

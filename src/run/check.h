@@ -34,6 +34,9 @@ enum kvc_check_flag {
     KVC_FLAG_DESTRUCTIVE = 1u << 0,
     /* Looks at counters or memory of the whole server: no other check runs at the same time. */
     KVC_FLAG_EXCLUSIVE = 1u << 1,
+    /* Mostly waits for the server's clock: with -j 2 and more it runs beside the others, and takes no
+     * place of theirs. */
+    KVC_FLAG_WAITS = 1u << 2,
 };
 
 #define KVC_PATHS_ENGINE_DRIVEN (1u << KVC_PATH_ENGINE_DRIVEN | 1u << KVC_PATH_ENGINE_DRIVEN_INLINE)

@@ -367,9 +367,9 @@ static void begin(struct kvc_loop *loop, struct kvc_entry *entry, const struct k
 
 static void start_what_can(struct kvc_loop *loop)
 {
-    while (loop->stop_reason == NULL && loop->running < loop->jobs && !kvc_aside_stop_pending()) {
+    while (loop->stop_reason == NULL && !kvc_aside_stop_pending()) {
         const struct kvc_entry *failed = NULL;
-        struct kvc_entry *entry = kvc_plan_next(loop->plan, &failed);
+        struct kvc_entry *entry = kvc_plan_next(loop->plan, loop->jobs, &failed);
         if (entry == NULL)
             return;
         begin(loop, entry, failed);

@@ -14,22 +14,29 @@ static bool setups_equal(const struct kvc_target_setup *a, const struct kvc_targ
 }
 
 static struct kvc_server *add_server(struct kvc_plan *plan, const struct kvc_run_options *options,
-                                     const struct kvc_target_setup *setup)
+                                     const struct kvc_target_setup *setup, bool is_for_harm)
 {
     for (size_t i = 1; i < plan->server_count; i++)
-        if (setups_equal(&plan->servers[i].setup, setup))
+        if (setups_equal(&plan->servers[i].setup, setup) &&
+            plan->servers[i].is_for_harm == is_for_harm)
             return &plan->servers[i];
     struct kvc_server *server = &plan->servers[plan->server_count++];
     server->target.ops = options->target->ops;
     server->target.options = options->target->options;
     server->has_setup = true;
+    server->is_for_harm = is_for_harm;
     server->setup = *setup;
     snprintf(server->setup_name, sizeof(server->setup_name), "%s", setup->name);
     server->setup.name = server->setup_name;
     return server;
 }
 
-/* The set-up that an instance needs; false when the default will do. */
+static bool may_do_harm(const struct kvc_instance *instance)
+{
+    return (instance->check->flags & KVC_FLAG_DESTRUCTIVE) != 0;
+}
+
+/* The set-up that an instance needs; false when the default server will do. */
 static bool wanted_setup(const struct kvc_instance *instance, const struct kvc_facts *facts,
                          bool takes_setups, struct kvc_target_setup *setup)
 {
@@ -37,9 +44,11 @@ static bool wanted_setup(const struct kvc_instance *instance, const struct kvc_f
     const bool wants_no_pool =
         (check->needs & KVC_NEED_NO_POOL) != 0 || instance->path == KVC_PATH_ENGINE_DRIVEN_INLINE;
     const bool add_no_pool = wants_no_pool && takes_setups && facts->offers_pool;
-    *setup = check->setup != NULL ? *check->setup : (struct kvc_target_setup){.name = "no-pool"};
+    *setup = check->setup != NULL
+                 ? *check->setup
+                 : (struct kvc_target_setup){.name = add_no_pool ? "no-pool" : "for-harm"};
     setup->no_pool = setup->no_pool || add_no_pool;
-    return check->setup != NULL || add_no_pool;
+    return check->setup != NULL || add_no_pool || (takes_setups && may_do_harm(instance));
 }
 
 static void assign_server(struct kvc_plan *plan, const struct kvc_run_options *options,
@@ -59,7 +68,7 @@ static void assign_server(struct kvc_plan *plan, const struct kvc_run_options *o
                        "be asked for",
                        setup.name, options->target->ops->name);
     } else {
-        entry->server = add_server(plan, options, &setup);
+        entry->server = add_server(plan, options, &setup, may_do_harm(entry->instance));
     }
     if (entry->server != NULL)
         entry->server->left++;
@@ -68,24 +77,25 @@ static void assign_server(struct kvc_plan *plan, const struct kvc_run_options *o
 
 /* ---- order ---- */
 
-/* Ordinary checks side by side first, then those that need quiet, those that may do harm last. */
+/* On the default server ordinary checks side by side come first, then those that need quiet, those that
+ * may do harm last. Before them comes who has another server: most of these run one after the other or wait
+ * for leases to end, and others can run meanwhile. */
 static int rank(const struct kvc_entry *entry)
 {
+    const bool has_setup = entry->server != NULL && entry->server->has_setup;
+    if (kvc_entry_is_alone(entry) && has_setup)
+        return 0;
+    if (has_setup)
+        return 1;
     const uint32_t flags = entry->instance->check->flags;
-    return (flags & KVC_FLAG_DESTRUCTIVE) != 0 ? 2 : (flags & KVC_FLAG_EXCLUSIVE) != 0 ? 1 : 0;
+    return (flags & KVC_FLAG_DESTRUCTIVE) != 0 ? 4 : (flags & KVC_FLAG_EXCLUSIVE) != 0 ? 3 : 2;
 }
 
-/* Within a rank, set-ups come first: their checks wait for leases to end, and others can run
- * meanwhile. */
 static int compare_entries(const void *a, const void *b)
 {
     const struct kvc_entry *left = a, *right = b;
     if (rank(left) != rank(right))
         return rank(left) - rank(right);
-    const bool left_setup = left->server != NULL && left->server->has_setup;
-    const bool right_setup = right->server != NULL && right->server->has_setup;
-    if (left_setup != right_setup)
-        return right_setup - left_setup;
     return strcmp(left->instance->id, right->instance->id);
 }
 
@@ -121,7 +131,8 @@ void kvc_plan_clear(struct kvc_plan *plan)
 
 bool kvc_entry_is_alone(const struct kvc_entry *entry)
 {
-    return entry->suspect || rank(entry) > 0;
+    const uint32_t flags = KVC_FLAG_DESTRUCTIVE | KVC_FLAG_EXCLUSIVE;
+    return entry->suspect || (entry->instance->check->flags & flags) != 0;
 }
 
 /* ---- dependencies ---- */
@@ -168,12 +179,24 @@ static bool server_is_free(const struct kvc_entry *entry)
     return !server->alone_runs && server->suspects == 0;
 }
 
-struct kvc_entry *kvc_plan_next(struct kvc_plan *plan, const struct kvc_entry **failed)
+/* Whether it counts among those that mostly wait: not if only one is to run at a time. */
+static bool mostly_waits(const struct kvc_entry *entry, size_t jobs)
 {
+    return jobs > 1 && (entry->instance->check->flags & KVC_FLAG_WAITS) != 0;
+}
+
+struct kvc_entry *kvc_plan_next(struct kvc_plan *plan, size_t jobs, const struct kvc_entry **failed)
+{
+    size_t running[2] = {0}; /* those that work, those that mostly wait */
+    for (size_t i = 0; i < plan->entry_count; i++)
+        if (plan->entries[i].state == KVC_ENTRY_RUNNING)
+            running[mostly_waits(&plan->entries[i], jobs)]++;
+    if (running[false] >= jobs && (running[true] >= jobs || jobs == 1))
+        return NULL;
     for (size_t i = 0; i < plan->entry_count; i++) {
         struct kvc_entry *entry = &plan->entries[i];
-        if (entry->state == KVC_ENTRY_WAITING && server_is_free(entry) &&
-            dependencies_done(plan, entry, failed))
+        if (entry->state == KVC_ENTRY_WAITING && running[mostly_waits(entry, jobs)] < jobs &&
+            server_is_free(entry) && dependencies_done(plan, entry, failed))
             return entry;
     }
     return NULL;

@@ -13,11 +13,12 @@ enum kvc_server_state {
 };
 
 /* One server that checks run on. The default server is the first; the others are the set-ups that
- * checks ask for. */
+ * checks ask for, and those for checks that may do harm, which then disturb no other check. */
 struct kvc_server {
     struct kvc_target target;
     struct kvc_target_setup setup;
     bool has_setup;
+    bool is_for_harm;
     enum kvc_server_state state;
     struct kvc_facts_record facts;
     size_t running;  /* checks */
@@ -55,13 +56,15 @@ struct kvc_plan {
 void kvc_plan_open(const struct kvc_run_options *options, struct kvc_plan *plan);
 /* Lays out the selection, once the default server's facts are known: instances that need another
  * set-up get a server of their own where the target takes set-ups (the inline path on a server that
- * offers a pool is such a need), else a reason to be skipped. */
+ * offers a pool is such a need, and so is leave to do harm), else a reason to be skipped. */
 void kvc_plan_fill(const struct kvc_run_options *options, struct kvc_plan *plan);
 void kvc_plan_clear(struct kvc_plan *plan);
 
-/* The next entry that may start now; NULL: none. A dependency that failed is given in *failed: the
- * entry is then not to be run. */
-struct kvc_entry *kvc_plan_next(struct kvc_plan *plan, const struct kvc_entry **failed);
+/* The next entry that may start now; NULL: none. At most `jobs` run at a time and, where that is more than
+ * one, beside them as many that mostly wait. A dependency that failed is given in *failed: the entry is
+ * then not to be run. */
+struct kvc_entry *kvc_plan_next(struct kvc_plan *plan, size_t jobs,
+                                const struct kvc_entry **failed);
 /* The entry must have the server for itself. */
 bool kvc_entry_is_alone(const struct kvc_entry *entry);
 

@@ -200,7 +200,7 @@ KVC_CHECK(frees_reservation, .id = "prepare/killed-client",
           .exchange = "another process: REGISTER, PREPARE_STORE, SIGKILL; REGISTER, (LOOKUP, "
                       "PREPARE_STORE) until there are slots, COMMIT_STORE, LOOKUP",
           .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL | KVC_NEED_ENGINE_DRIVEN,
-          .setup = &short_lease, .run = frees_reservation);
+          .flags = KVC_FLAG_WAITS, .setup = &short_lease, .run = frees_reservation);
 
 static void frees_locks(struct kvc_ctx *ctx)
 {
@@ -219,4 +219,5 @@ KVC_CHECK(
     .source = "protocol 1.6, 4.1, B26, B43",
     .exchange = "another process: REGISTER, store, LOOKUP, PREPARE_RETRIEVE, SIGKILL; REGISTER, "
                 "retrieve, LOOKUP, retrieve",
-    .level = KVC_LEVEL_SHOULD, .paths = KVC_PATHS_ALL, .setup = &short_lease, .run = frees_locks);
+    .level = KVC_LEVEL_SHOULD, .paths = KVC_PATHS_ALL, .flags = KVC_FLAG_WAITS,
+    .setup = &short_lease, .run = frees_locks);

@@ -49,4 +49,5 @@ KVC_CHECK(restarts_lease, .id = "locks/lease-restarts",
           .clause = "Each lookup of a chunk starts the lease of all its locks afresh.",
           .source = "protocol 4.1, B31",
           .exchange = "REGISTER, store, LOOKUP, LOOKUP by another request, retrieve x 2",
-          .level = KVC_LEVEL_OBSERVED, .setup = &lease, .run = restarts_lease);
+          .level = KVC_LEVEL_OBSERVED, .flags = KVC_FLAG_WAITS, .setup = &lease,
+          .run = restarts_lease);

@@ -97,8 +97,8 @@ static void expired_makes_no_hit(struct kvc_ctx *ctx)
 KVC_CHECK(expired_makes_no_hit, .id = "prepare/expired-makes-no-hit",
           .clause = "A reservation whose lease runs out never becomes a hit.",
           .source = "protocol 4.10, B32", .exchange = "PREPARE_STORE, LOOKUP until after the lease",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .setup = &short_lease,
-          .run = expired_makes_no_hit);
+          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .flags = KVC_FLAG_WAITS,
+          .setup = &short_lease, .run = expired_makes_no_hit);
 
 static void expired_frees_the_chunk(struct kvc_ctx *ctx)
 {
@@ -117,8 +117,8 @@ KVC_CHECK(expired_frees_the_chunk, .id = "prepare/expired-frees-the-chunk",
           .source = "protocol 4.10, N09",
           .exchange = "PREPARE_STORE; after the lease, from another instance: PREPARE_STORE, "
                       "COMMIT_STORE, LOOKUP, PREPARE_RETRIEVE",
-          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL, .setup = &short_lease,
-          .run = expired_frees_the_chunk);
+          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL, .flags = KVC_FLAG_WAITS,
+          .setup = &short_lease, .run = expired_frees_the_chunk);
 
 static void late_commit_is_false(struct kvc_ctx *ctx)
 {
@@ -135,7 +135,7 @@ KVC_CHECK(
     late_commit_is_false, .id = "prepare/late-commit-is-false",
     .clause = "COMMIT_STORE after the lease of its reservation answers false and makes no hit.",
     .source = "B32, N10", .exchange = "PREPARE_STORE; after the lease: COMMIT_STORE, LOOKUP",
-    .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .setup = &short_lease,
+    .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .flags = KVC_FLAG_WAITS, .setup = &short_lease,
     .run = late_commit_is_false);
 
 static void late_commit_of_a_new_reservation(struct kvc_ctx *ctx)
@@ -157,5 +157,5 @@ KVC_CHECK(late_commit_of_a_new_reservation, .id = "prepare/late-commit-of-a-new-
           .source = "B32, N10",
           .exchange = "PREPARE_STORE; after the lease, from another instance: PREPARE_STORE; "
                       "from the first: COMMIT_STORE, LOOKUP",
-          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .setup = &short_lease,
-          .run = late_commit_of_a_new_reservation);
+          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL, .flags = KVC_FLAG_WAITS,
+          .setup = &short_lease, .run = late_commit_of_a_new_reservation);

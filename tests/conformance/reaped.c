@@ -2,7 +2,7 @@
 #include "src/base/clock.h"
 #include "tests/conformance/transfer_fixture.h"
 
-enum { REAP_MS = 500, PATIENCE_MS = 10000 };
+enum { REAP_MS = 400, PATIENCE_MS = 10000 };
 static const struct kvc_target_setup soon_reaped = {.name = "soon-reaped", .reap_ms = REAP_MS};
 
 static void ping(struct kvc_ctx *ctx, const struct kvc_worker *worker)
@@ -43,8 +43,8 @@ KVC_CHECK(
     .source = "protocol 4.4, 4.5, 11.3, B33",
     .exchange = "REGISTER x 2, PREPARE_STORE, PING; (LOOKUP, PREPARE_STORE) by the other until "
                 "there are slots, COMMIT_STORE, LOOKUP, retrieve",
-    .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL | KVC_NEED_ENGINE_DRIVEN, .setup = &soon_reaped,
-    .run = drops_reservation);
+    .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL | KVC_NEED_ENGINE_DRIVEN,
+    .flags = KVC_FLAG_WAITS, .setup = &soon_reaped, .run = drops_reservation);
 
 static void takes_dropped_back(struct kvc_ctx *ctx)
 {
@@ -79,5 +79,5 @@ KVC_CHECK(
     .source = "protocol 4.5, 4.13, B42",
     .exchange = "REGISTER, store, PING, LOOKUP until it finds nothing, STORE, REGISTER, LOOKUP, "
                 "retrieve",
-    .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .setup = &soon_reaped,
+    .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .flags = KVC_FLAG_WAITS, .setup = &soon_reaped,
     .run = takes_dropped_back);

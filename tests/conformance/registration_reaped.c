@@ -3,7 +3,7 @@
 #include "tests/conformance/fixture.h"
 #include "tests/conformance/transfer_fixture.h"
 
-enum { REAP_MS = 500 };
+enum { REAP_MS = 400 };
 static const struct kvc_target_setup soon_reaped = {.name = "soon-reaped", .reap_ms = REAP_MS};
 
 static void ping(struct kvc_ctx *ctx, const struct kvc_worker *worker)
@@ -54,13 +54,13 @@ static void drops_silent_pinger(struct kvc_ctx *ctx)
     const struct tenant silent = new_tenant(ctx);
     wait_for_reaper(ctx, &silent, NULL);
 }
-KVC_CHECK(drops_silent_pinger, .id = "registration/silent-instance-dropped",
-          .clause =
-              "An instance that has pinged and then falls silent is dropped after the server's "
+KVC_CHECK(
+    drops_silent_pinger, .id = "registration/silent-instance-dropped",
+    .clause = "An instance that has pinged and then falls silent is dropped after the server's "
               "time limit.",
-          .source = "protocol 4.5, B42",
-          .exchange = "REGISTER, store, PING, LOOKUP until it finds nothing",
-          .level = KVC_LEVEL_SHOULD, .setup = &soon_reaped, .run = drops_silent_pinger);
+    .source = "protocol 4.5, B42",
+    .exchange = "REGISTER, store, PING, LOOKUP until it finds nothing", .level = KVC_LEVEL_SHOULD,
+    .flags = KVC_FLAG_WAITS, .setup = &soon_reaped, .run = drops_silent_pinger);
 
 static void keeps_busy_pinger(struct kvc_ctx *ctx)
 {
@@ -74,7 +74,7 @@ KVC_CHECK(
     .clause = "Transfers are signs of life, too: an instance that stores and does not ping stays.",
     .source = "protocol 4.5, B42",
     .exchange = "REGISTER x 2, PING x 2, stores by one until the other is dropped, retrieve",
-    .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .setup = &soon_reaped,
+    .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .flags = KVC_FLAG_WAITS, .setup = &soon_reaped,
     .run = keeps_busy_pinger);
 
 static void keeps_who_never_pinged(struct kvc_ctx *ctx)
@@ -88,5 +88,5 @@ KVC_CHECK(
     .clause = "An instance that never pings is not dropped by the time limit of those that do.",
     .source = "protocol 4.5, B42",
     .exchange = "REGISTER x 2, PING by one until it is dropped, LOOKUP and retrieve by the other",
-    .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .setup = &soon_reaped,
+    .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .flags = KVC_FLAG_WAITS, .setup = &soon_reaped,
     .run = keeps_who_never_pinged);

@@ -228,12 +228,13 @@ static void after_the_lease(struct kvc_ctx *ctx)
     }
 }
 
-KVC_CHECK(
-    after_the_lease, .id = "retrieve/after-the-lease",
-    .clause = "A retrieve after the lookup's lease either succeeds with the right bytes or says "
+KVC_CHECK(after_the_lease, .id = "retrieve/after-the-lease",
+          .clause =
+              "A retrieve after the lookup's lease either succeeds with the right bytes or says "
               "false and writes nothing.",
-    .source = "B31, N10", .exchange = "store, LOOKUP; after the lease: retrieve",
-    .level = KVC_LEVEL_MUST, .setup = &short_lease, .paths = KVC_PATHS_ALL, .run = after_the_lease);
+          .source = "B31, N10", .exchange = "store, LOOKUP; after the lease: retrieve",
+          .level = KVC_LEVEL_MUST, .flags = KVC_FLAG_WAITS, .setup = &short_lease,
+          .paths = KVC_PATHS_ALL, .run = after_the_lease);
 
 static void lease_runs_out(struct kvc_ctx *ctx)
 {
@@ -247,8 +248,9 @@ KVC_CHECK(lease_runs_out, .id = "retrieve/lease-runs-out",
           .clause = "Locks that no retrieve follows are gone after their lease.",
           .source = "protocol 4.1, B26; /status counters",
           .exchange = "store, LOOKUP, GET /status until the lease has run out",
-          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_STATUS, .flags = KVC_FLAG_EXCLUSIVE,
-          .setup = &short_lease, .run = lease_runs_out);
+          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_STATUS,
+          .flags = KVC_FLAG_EXCLUSIVE | KVC_FLAG_WAITS, .setup = &short_lease,
+          .run = lease_runs_out);
 
 /* ---- windows ---- */
 

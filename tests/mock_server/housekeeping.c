@@ -48,7 +48,8 @@ void mock_pass_time(struct mock *mock)
     if (mock->now_ms < mock->next_sweep_ms)
         return;
     sweep(mock);
-    mock->next_sweep_ms = mock->now_ms + SWEEP_MS;
+    const int64_t reaper_ms = mock->options.reap_ms / 4;
+    mock->next_sweep_ms = mock->now_ms + (reaper_ms < SWEEP_MS ? reaper_ms : SWEEP_MS);
 }
 
 void mock_account(struct mock *mock)

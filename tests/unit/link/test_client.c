@@ -197,15 +197,14 @@ Test(client, a_late_reply_is_counted_and_is_nobodys_answer)
     peer_stop(&peer);
 }
 
-Test(client, poll_keeps_the_request_in_flight)
+Test(client, awaiting_keeps_the_request_in_flight)
 {
     struct peer peer;
     peer_start(&peer, ANY_PORT, answer_late, NULL);
     struct kvc_client *client = client_for(&peer);
-    struct kvc_frames reply = {0};
     const uint64_t first = send_op(client, "15");
-    cr_assert_eq(kvc_client_poll(client, first, 30, &reply, NULL), KVC_ETIMEOUT);
-    cr_assert_eq(kvc_client_poll(client, first, 0, &reply, NULL), KVC_ETIMEOUT);
+    cr_assert_eq(kvc_client_await(client, first, 30, NULL), KVC_ETIMEOUT);
+    cr_assert_eq(kvc_client_await(client, first, 0, NULL), KVC_ETIMEOUT);
     send_op(client, "15");
     expect_answer(client, first, "01");
     expect_counters(client, 0, 0, 0);
