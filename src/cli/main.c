@@ -29,7 +29,7 @@ static int print_help(void)
         printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
     printf(
         "\n  --version  the program's version\n"
-        "\n`kvconform COMMAND --help` describes a command. `kvconform run` without a target tests\n"
+        "\n`kvconform help COMMAND` describes a command. `kvconform run` without a target tests\n"
         "the bundled mock server.\n");
     return KVC_EXIT_OK;
 }
@@ -57,6 +57,20 @@ static int unknown_command(const char *name)
     return KVC_EXIT_USAGE;
 }
 
+static int run_command(int argc, char **argv)
+{
+    const struct kvc_command *command = find_command(argv[0]);
+    if (command == NULL)
+        return unknown_command(argv[0]);
+    kvc_target_set_mock(kvc_mock_run);
+    return command->run(argc, argv);
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -65,13 +79,13 @@ static int run(int argc, char **argv)
     }
     if (strcmp(argv[1], "--version") == 0)
         return print_version();
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (asks_for_help(argv[1]) && argc > 2) {
+        char *words[] = {argv[2], argc > 3 ? argv[3] : "--help", "--help", NULL};
+        return run_command(argc > 3 ? 3 : 2, words);
+    }
+    if (asks_for_help(argv[1]))
         return print_help();
-    const struct kvc_command *command = find_command(argv[1]);
-    if (command == NULL)
-        return unknown_command(argv[1]);
-    kvc_target_set_mock(kvc_mock_run);
-    return command->run(argc - 1, argv + 1);
+    return run_command(argc - 1, argv + 1);
 }
 
 /* The first socket or pipe must not become a stream that is closed. What is written there still fails. */

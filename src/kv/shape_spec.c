@@ -9,8 +9,8 @@
 
 #define ACCEPTED "(kv_size,NB,BS,NH,HS):dtype:layers, more groups after \";\""
 
-/* LMCache keeps each number in a 32-bit int. */
-enum { MAX_NUMBER = INT32_MAX };
+/* LMCache keeps each number in a 32-bit int. Each layer is a tensor of its own, with a handle to send. */
+enum { MAX_NUMBER = INT32_MAX, MAX_LAYERS = 1 << 20 };
 
 enum field { KV_SIZE, NUM_BLOCKS, BLOCK_SIZE, NUM_HEADS, HEAD_SIZE, SHAPE_FIELDS };
 
@@ -177,6 +177,8 @@ static kvc_status parse_group(const struct parser *parser, struct kvc_str text,
     KVC_GUARD(parse_dtype(parser, dtype, &group->dtype));
     KVC_GUARD(parse_shape(parser, shape, fields));
     KVC_GUARD(parse_number(parser, layers, "layers", 0, &group->num_layers));
+    if (group->num_layers > MAX_LAYERS)
+        return refuse(parser, trim(layers), "layers is out of range", "1 to 1048576");
     group->kv_size = fields[KV_SIZE];
     group->num_blocks = fields[NUM_BLOCKS];
     group->block_size = fields[BLOCK_SIZE];

@@ -22,7 +22,7 @@ static const struct {
     [KVC_OUTCOME_NOT_RUN] = {"not run", "33", "not run"},
 };
 
-/* Why checks were skipped or not run, and how many for each reason. */
+/* Why checks were skipped or not run, or the check whose instances failed; and how many. */
 struct reason {
     enum kvc_outcome outcome;
     char *text;
@@ -127,7 +127,8 @@ static void print_block(struct console *console, const struct kvc_result *result
                                                         : result->message);
     print_field(console, "expected:", result->expected);
     print_field(console, "got:", result->got);
-    print_field(console, "known as:", result->reason);
+    print_field(console,
+                result->outcome == KVC_OUTCOME_KNOWN ? "known as:" : "listed as:", result->reason);
     kvc_report_clean_block(result->details, "  ", &details);
     fputs(kvc_buffer_text(&details), console->options.stream);
     print_field(console, "reproduce:", result->reproduce);
@@ -136,19 +137,19 @@ static void print_block(struct console *console, const struct kvc_result *result
     free(clause);
 }
 
-static void count_reason(struct console *console, const struct kvc_result *result)
+static void count_reason(struct console *console, enum kvc_outcome outcome, const char *text)
 {
     for (size_t i = 0; i < console->reason_count; i++) {
         struct reason *reason = &console->reasons[i];
-        if (reason->outcome == result->outcome && strcmp(reason->text, result->message) == 0) {
+        if (reason->outcome == outcome && strcmp(reason->text, text) == 0) {
             reason->count++;
             return;
         }
     }
     console->reasons =
         kvc_realloc(console->reasons, (console->reason_count + 1) * sizeof(console->reasons[0]));
-    console->reasons[console->reason_count++] = (struct reason){
-        .outcome = result->outcome, .text = kvc_strdup(result->message), .count = 1};
+    console->reasons[console->reason_count++] =
+        (struct reason){.outcome = outcome, .text = kvc_strdup(text), .count = 1};
 }
 
 /* ---- the callbacks ---- */
@@ -199,7 +200,7 @@ static void console_result(struct kvc_report *report, const struct kvc_result *r
     switch (result->outcome) {
     case KVC_OUTCOME_SKIP:
     case KVC_OUTCOME_NOT_RUN:
-        count_reason(console, result);
+        count_reason(console, result->outcome, result->message);
         if (console->options.verbose) {
             print_head(console, result);
             print_field(console, "because:", result->message);
@@ -219,6 +220,7 @@ static void console_result(struct kvc_report *report, const struct kvc_result *r
     case KVC_OUTCOME_CRASH:
     case KVC_OUTCOME_ERROR:
     case KVC_OUTCOME_COUNT:
+        count_reason(console, result->outcome, result->instance->check->id);
         print_block(console, result);
         break;
     }
@@ -240,6 +242,12 @@ static int compare_reasons(const void *a, const void *b)
     return strcmp(left->text, right->text);
 }
 
+static bool is_quiet_about(const struct console *console, enum kvc_outcome outcome)
+{
+    return console->options.quiet &&
+           (outcome == KVC_OUTCOME_SKIP || outcome == KVC_OUTCOME_NOT_RUN);
+}
+
 static void print_reasons(struct console *console)
 {
     if (console->reason_count > 0)
@@ -247,6 +255,8 @@ static void print_reasons(struct console *console)
               compare_reasons);
     for (size_t i = 0; i < console->reason_count; i++) {
         struct kvc_buffer clean = {0};
+        if (is_quiet_about(console, console->reasons[i].outcome))
+            continue;
         kvc_report_clean_line(console->reasons[i].text, &clean);
         put(console, styles[console->reasons[i].outcome].color,
             styles[console->reasons[i].outcome].counted);
@@ -291,8 +301,7 @@ static kvc_status console_finish(struct kvc_report *report, const struct kvc_sum
     struct console *console = (struct console *)report;
     (void)err;
     wipe_line(console);
-    if (!console->options.quiet)
-        print_reasons(console);
+    print_reasons(console);
     print_texts(console, "expectation:", summary->stale_expectations);
     print_texts(console, "problem:", summary->problems);
     if (summary->target_lost)

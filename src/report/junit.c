@@ -77,7 +77,7 @@ static void append_body(const struct kvc_result *result, struct kvc_buffer *out)
         {"problem", result->message},
         {"expected", result->expected},
         {"got", result->got},
-        {"known as", result->reason},
+        {result->outcome == KVC_OUTCOME_KNOWN ? "known as" : "listed as", result->reason},
         {"reproduce", result->reproduce},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(rows); i++)
@@ -90,7 +90,7 @@ static char *outcome_message(const struct kvc_result *result)
     if (result->outcome == KVC_OUTCOME_KNOWN)
         return kvc_format("known failure (%s): %s", result->reason, result->message);
     if (result->outcome == KVC_OUTCOME_SURPRISE)
-        return kvc_format("passed, and is expected to fail: %s", result->reason);
+        return kvc_format("passed, and is listed as %s", result->reason);
     return kvc_strdup(result->message);
 }
 

@@ -230,6 +230,27 @@ static void remember(struct kvc_expect_seen_list *seen, const char *id, unsigned
     seen->items[seen->count++] = (struct kvc_expect_seen){.id = kvc_strdup(id), .outcome = outcome};
 }
 
+static void append_outcomes(struct kvc_buffer *out, unsigned outcomes)
+{
+    const char *joint = "";
+    for (size_t i = 0; i < KVC_COUNT_OF(outcome_names); i++) {
+        if ((outcomes & outcome_names[i].bit) == 0)
+            continue;
+        kvc_buffer_printf(out, "%s%s", joint, outcome_names[i].name);
+        joint = "|";
+    }
+}
+
+/* What a line says of a result that did not come out as it says. */
+static void tell_listed(const struct kvc_expectation *line, struct kvc_result *result)
+{
+    struct kvc_buffer outcomes = {0};
+    append_outcomes(&outcomes, line->outcomes);
+    kvc_result_set(&result->reason, "%s (line %d): %s", kvc_buffer_text(&outcomes), line->line,
+                   line->reason);
+    kvc_buffer_clear(&outcomes);
+}
+
 void kvc_expect_judge(struct kvc_expectations *expectations, struct kvc_result *result)
 {
     result->outcome = result->raw;
@@ -245,12 +266,14 @@ void kvc_expect_judge(struct kvc_expectations *expectations, struct kvc_result *
         return;
     }
     remember(&line->seen, result->instance->id, observed);
-    free(result->reason);
-    result->reason = kvc_strdup(line->reason);
+    if ((line->outcomes & observed) != 0) {
+        result->outcome = KVC_OUTCOME_KNOWN;
+        kvc_result_set(&result->reason, "%s", line->reason);
+        return;
+    }
     if (observed == 0)
         result->outcome = KVC_OUTCOME_SURPRISE;
-    else if ((line->outcomes & observed) != 0)
-        result->outcome = KVC_OUTCOME_KNOWN;
+    tell_listed(line, result);
 }
 
 static size_t count_passed(const struct kvc_expect_seen_list *seen)
@@ -286,13 +309,7 @@ static void append_entry(struct kvc_buffer *out, const char *pattern, unsigned o
                          const char *reason)
 {
     kvc_buffer_printf(out, "%s  ", pattern);
-    const char *joint = "";
-    for (size_t i = 0; i < KVC_COUNT_OF(outcome_names); i++) {
-        if ((outcomes & outcome_names[i].bit) == 0)
-            continue;
-        kvc_buffer_printf(out, "%s%s", joint, outcome_names[i].name);
-        joint = "|";
-    }
+    append_outcomes(out, outcomes);
     kvc_buffer_printf(out, "  # %s\n", reason);
 }
 

@@ -247,6 +247,7 @@ class Expectations(unittest.TestCase):
     def test_other_outcome_than_expected(self):
         run = self.run_with("made/fail timeout # no\n", "--select", "made/fail")
         self.assertEqual((run.status, run.outcome("made/fail")), (1, "fail"))
+        self.assertEqual(run.results["made/fail"]["reason"], "timeout (line 1): no")
 
     def test_death_is_more_than_a_failure(self):
         arguments = ("--select", "kill/in-a-crowd", "--defect", "unknown-op-kills")

@@ -66,6 +66,7 @@ static const struct {
     {"(2,4,4,0,8):float16:1", "NH (heads) is out of range"},
     {"(2,4,4,2,0):float16:1", "HS (head size) is out of range"},
     {"(2,4,4,2,8):float16:0", "layers is out of range"},
+    {"(2,4,4,2,8):float16:1048577", "layers is out of range"},
     {"(2,4,4,2,8):float16:-1", "layers is out of range"},
     {"(2,2147483647,2147483647,1,1):uint8:1", "more memory"},
     {"(2,4,4,2,\xd9\xa8):float16:1", "HS (head size) is not a whole number"},
