@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -87,8 +88,11 @@ static bool write_all(int fd, const void *data, size_t size)
     return true;
 }
 
-static _Noreturn void answer(kvc_aside_func *func, const void *arg, size_t result_size, int fd)
+static _Noreturn void answer(kvc_aside_func *func, const void *arg, size_t result_size, int fd,
+                             int words_fd)
 {
+    if (words_fd >= 0)
+        dup2(words_fd, STDERR_FILENO);
     struct kvc_error err = KVC_ERROR_INIT;
     kvc_aside_limit_memory();
     void *result = kvc_alloc_zero(1, result_size);
@@ -161,17 +165,42 @@ static bool died_of_signal(int wait_status)
     return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) != SIGKILL;
 }
 
+/* What the child printed is passed on, but for the line with which libzmq, or kvc_alloc, ends a process that
+ * gets no memory: true if that came. */
+static bool ran_out_of_memory(int words_fd)
+{
+    char words[4096];
+    const ssize_t got = words_fd >= 0 ? pread(words_fd, words, sizeof(words) - 1, 0) : 0;
+    words[got > 0 ? got : 0] = '\0';
+    if (strcasestr(words, "out of memory (") != NULL)
+        return true;
+    fputs(words, stderr);
+    return false;
+}
+
+static void explain_death(int wait_status, bool out_of_memory, struct kvc_error *err)
+{
+    if (out_of_memory)
+        kvc_fail(err, KVC_ELOST, "the server sends more than the %llu MiB that may be kept",
+                 (unsigned long long)(KVC_ASIDE_MEMORY_BYTES >> 20));
+    else if (died_of_signal(wait_status))
+        kvc_fail(err, KVC_ELOST, "the process that asked the server died of signal %d (%s)",
+                 WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+}
+
 kvc_status kvc_aside_run(kvc_aside_func *func, const void *arg, void *result, size_t result_size,
                          int64_t limit_ms, struct kvc_error *err)
 {
     int ends[2];
     if (pipe(ends) != 0)
         return kvc_fail_errno(err, "cannot make a pipe");
+    const int words_fd = memfd_create("aside", MFD_CLOEXEC);
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0) {
-        kvc_aside_detach(parent, SIGKILL, &ends[1], 1);
-        answer(func, arg, result_size, ends[1]);
+        const int keep[] = {ends[1], words_fd};
+        kvc_aside_detach(parent, SIGKILL, keep, KVC_COUNT_OF(keep));
+        answer(func, arg, result_size, ends[1], words_fd);
     }
     close(ends[1]);
     kvc_status status = KVC_OK;
@@ -180,10 +209,12 @@ kvc_status kvc_aside_run(kvc_aside_func *func, const void *arg, void *result, si
     } else {
         status = collect(ends[0], result, result_size, limit_ms, err);
         const int wait_status = reap(child);
-        if (status == KVC_ELOST && died_of_signal(wait_status))
-            kvc_fail(err, KVC_ELOST, "the process that asked the server died of signal %d (%s)",
-                     WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+        const bool out_of_memory = ran_out_of_memory(words_fd);
+        if (status == KVC_ELOST)
+            explain_death(wait_status, out_of_memory, err);
     }
     close(ends[0]);
+    if (words_fd >= 0)
+        close(words_fd);
     return status;
 }

@@ -183,6 +183,28 @@ KVC_CHECK(
     .level = KVC_LEVEL_OBSERVED, .features = KVC_FEATURE_CLEAR_FORCE,
     .flags = KVC_FLAG_DESTRUCTIVE | KVC_FLAG_EXCLUSIVE, .variants = flag_forms, .run = reads_flag);
 
+/* ---- answers, once ---- */
+
+static void answers_transfers_once(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
+    kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
+    kvc_retrieve_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
+    kvc_retrieve(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0); /* nothing is locked */
+    for (int i = 0; i < 2; i++) /* one may be answered before what came with it */
+        kvc_expect_served(ctx, &worker->rpc, "NOOP after the transfers");
+    const struct kvc_client_counters counters = kvc_client_counters(worker->rpc.client);
+    kvc_expect_int(ctx, "second answers to a request", (int64_t)counters.duplicate, 0);
+    kvc_expect_int(ctx, "answers to no request", (int64_t)counters.unknown, 0);
+}
+KVC_CHECK(answers_transfers_once, .id = "framing/transfers-answered-once",
+          .clause = "Every operation of a transfer is answered once, whether it succeeds or not, "
+                    "and nothing comes that was not asked for.",
+          .source = "protocol 1.1, 1.5, B04",
+          .exchange = "REGISTER, store, LOOKUP, retrieve, retrieve, NOOP x 2",
+          .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .run = answers_transfers_once);
+
 /* ---- answers byte for byte ---- */
 
 static void expect_golden(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,

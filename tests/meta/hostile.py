@@ -55,7 +55,8 @@ SAMPLE = [
 CHECKS = ["control/chunk-size", "control/noop", "control/get-experimental", "lookup/stored",
           "lookup/miss", "data/round-trip", "data/partial-hit", "retrieve/window",
           "retrieve/miss-releases-locks", "slots", "store/becomes-visible",
-          "chunk-indices/only-missing", "inline/tensor-for-each-chunk",
+          "chunk-indices/only-missing", "framing/transfers-answered-once",
+          "inline/tensor-for-each-chunk",
           "checksum/same-after-retrieve", "locks/none-left", "locks/held-while-reading"]
 BENCH = ["bench", "server", "-q", "--mode", "cpu", "--end", "1", "--interval", "0",
          "--num-tokens", "511", "--kvcache-shape-spec", "(2,64,16,2,8):float16:2"]

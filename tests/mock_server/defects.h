@@ -29,6 +29,8 @@
     X(NIL_FOR_VOID, "nil-for-void", "the reply to REPORT_BLOCK_ALLOCATION carries a third frame with nil", "implementer's slip") \
     X(UNREGISTER_NIL, "unregister-nil", "the reply to an unregistration carries a third frame with nil", "implementer's slip") \
     X(REPLY_TWICE, "reply-twice", "every reply is sent twice", "B04") \
+    X(TRANSFER_REPLY_TWICE, "transfer-reply-twice", "STORE, RETRIEVE and the two halves of each engine-driven transfer are answered twice", "B04") \
+    X(STRAY_REPLY, "stray-reply", "before the reply to a transfer comes one under a uid that nobody has sent", "implementer's slip") \
     X(REPLIES_SWAPPED, "replies-swapped", "two requests in flight get each other's result", "B04") \
     X(SURPLUS_PAYLOAD_ACCEPTED, "surplus-payload-accepted", "payload frames beyond those of the operation are ignored", "B10") \
     X(ERROR_REPLIED, "error-replied", "a request that cannot be read is answered with a text", "B02") \

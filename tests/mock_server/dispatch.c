@@ -100,6 +100,26 @@ static void keep_for_later(struct mock_dispatch *dispatch, struct kvc_bytes iden
     dispatch->late = late;
 }
 
+static void send_copy(struct mock_dispatch *dispatch, struct kvc_bytes identity,
+                      const struct kvc_frames *reply)
+{
+    struct kvc_frames copy = {0};
+    kvc_frames_copy(reply, &copy);
+    kvc_server_send(dispatch->server, identity, &copy, NULL);
+}
+
+/* A defect: the reply once more, under a uid that nobody has sent. */
+static void send_stray(struct mock_dispatch *dispatch, struct kvc_bytes identity,
+                       const struct kvc_frames *reply)
+{
+    static const uint8_t uid[] = {0xc1}; /* never a msgpack number */
+    struct kvc_frames stray = {0};
+    kvc_frames_append_view(&stray, uid, sizeof(uid));
+    for (size_t i = 1; i < reply->count; i++)
+        kvc_frames_append_copy(&stray, reply->items[i].data, reply->items[i].size);
+    kvc_server_send(dispatch->server, identity, &stray, NULL);
+}
+
 static void send_reply(struct mock_dispatch *dispatch, const struct mock *mock,
                        struct kvc_bytes identity, struct kvc_frames *reply, int64_t delay_ms)
 {
@@ -107,11 +127,8 @@ static void send_reply(struct mock_dispatch *dispatch, const struct mock *mock,
         keep_for_later(dispatch, identity, reply, mock->now_ms + delay_ms);
         return;
     }
-    if (mock_has(mock, MOCK_DEFECT_REPLY_TWICE)) {
-        struct kvc_frames again = {0};
-        kvc_frames_copy(reply, &again);
-        kvc_server_send(dispatch->server, identity, &again, NULL);
-    }
+    if (mock_has(mock, MOCK_DEFECT_REPLY_TWICE))
+        send_copy(dispatch, identity, reply);
     kvc_server_send(dispatch->server, identity, reply, NULL);
 }
 
@@ -217,8 +234,14 @@ static void answer(struct mock_dispatch *dispatch, struct mock_call *call,
         static const uint8_t nil = 0xc0;
         kvc_frames_append_view(&frames, &nil, sizeof(nil));
     }
-    mock_watch_reply(mock, kvc_buffer_view(&addressee->identity), &frames);
-    send_reply(dispatch, mock, kvc_buffer_view(&addressee->identity), &frames, call->delay_ms);
+    const struct kvc_bytes identity = kvc_buffer_view(&addressee->identity);
+    mock_watch_reply(mock, identity, &frames);
+    const bool is_transfer = operations[addressee->op].class == CLASS_AFFINITY;
+    if (is_transfer && mock_has(mock, MOCK_DEFECT_TRANSFER_REPLY_TWICE))
+        send_copy(dispatch, identity, &frames);
+    if (is_transfer && mock_has(mock, MOCK_DEFECT_STRAY_REPLY))
+        send_stray(dispatch, identity, &frames);
+    send_reply(dispatch, mock, identity, &frames, call->delay_ms);
 }
 
 /* The frames as the decoder gets them. */

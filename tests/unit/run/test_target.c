@@ -77,6 +77,7 @@ Test(aside, memory_is_bounded)
     struct kvc_error err = KVC_ERROR_INIT;
     cr_assert_eq(kvc_aside_run(fill_memory, NULL, &nothing, sizeof(nothing), 20000, &err),
                  KVC_ELOST);
+    cr_assert_str_eq(err.what, "the server sends more than the 1024 MiB that may be kept");
 }
 
 static kvc_status abort_oneself(const void *arg, void *result, struct kvc_error *err)
@@ -93,6 +94,22 @@ Test(aside, the_signal_of_which_it_died)
     cr_assert_eq(kvc_aside_run(abort_oneself, NULL, &nothing, sizeof(nothing), 5000, &err),
                  KVC_ELOST);
     cr_assert_str_eq(err.what, "the process that asked the server died of signal 6 (Aborted)");
+}
+
+/* As libzmq does when it gets no memory. */
+static kvc_status want_memory(const void *arg, void *result, struct kvc_error *err)
+{
+    fputs("FATAL ERROR: OUT OF MEMORY (src/msg.cpp:1)\n", stderr);
+    return abort_oneself(arg, result, err);
+}
+
+Test(aside, memory_that_ran_out_is_named)
+{
+    char nothing;
+    struct kvc_error err = KVC_ERROR_INIT;
+    cr_assert_eq(kvc_aside_run(want_memory, NULL, &nothing, sizeof(nothing), 5000, &err),
+                 KVC_ELOST);
+    cr_assert_str_eq(err.what, "the server sends more than the 1024 MiB that may be kept");
 }
 
 Test(aside, a_pending_stop_ends_the_wait)
