@@ -5,5 +5,6 @@
 #include "src/cli/cli.h"
 
 extern const struct kvc_command kvc_command_bench_server;
+extern const struct kvc_command kvc_command_bench_l2;
 
 #endif
