@@ -47,7 +47,6 @@ extern const size_t kvc_target_flag_count;
 
 enum {
     KVC_DEFAULT_TIMEOUT_MS = 5000,
-    KVC_DEFAULT_MOCK_TIMEOUT_MS = 2000, /* nothing keeps the mock busy for so long */
     KVC_DEFAULT_CONNECT_TIMEOUT_MS = 5000,
     KVC_DEFAULT_START_TIMEOUT_MS = 90000,
 };

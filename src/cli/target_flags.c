@@ -44,7 +44,7 @@ const struct kvc_option kvc_target_flag_table[] = {
      .kind = KVC_OPTION_SECONDS,
      .offset = FLAG(timeout_ms),
      .argument = "SECONDS",
-     .help = "how long a call may take (default 5; 2 for the mock)"},
+     .help = "how long a call may take (default 5)"},
     {.name = "start-timeout",
      .kind = KVC_OPTION_SECONDS,
      .offset = FLAG(start_timeout_ms),
@@ -104,7 +104,6 @@ static kvc_status unknown_defect(const char *name, struct kvc_error *err)
 kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
                                     struct kvc_target_options *options, struct kvc_error *err)
 {
-    const bool is_mock = flags->rpc_url == NULL && flags->launch == NULL;
     *options = (struct kvc_target_options){
         .rpc_url = flags->rpc_url,
         .http_url = flags->url,
@@ -114,9 +113,7 @@ kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
         .connect_timeout_ms = KVC_DEFAULT_CONNECT_TIMEOUT_MS,
         .start_timeout_ms =
             flags->start_timeout_ms != 0 ? flags->start_timeout_ms : KVC_DEFAULT_START_TIMEOUT_MS,
-        .timeout_ms = flags->timeout_ms != 0 ? flags->timeout_ms
-                      : is_mock              ? KVC_DEFAULT_MOCK_TIMEOUT_MS
-                                             : KVC_DEFAULT_TIMEOUT_MS,
+        .timeout_ms = flags->timeout_ms != 0 ? flags->timeout_ms : KVC_DEFAULT_TIMEOUT_MS,
     };
     if (flags->launch_log != NULL && flags->launch == NULL)
         return kvc_fail(err, KVC_EUSAGE, "--launch-log is for the server of --launch");
