@@ -275,6 +275,6 @@ Test(supervisor, what_a_killed_one_leaves_can_be_ended)
     cr_assert_eq(kill(orphan, 0), 0);
     kvc_supervisor_lost(it.pid, 100);
     int status = 0;
-    cr_assert_eq(waitpid(orphan, &status, WNOHANG), orphan);
+    cr_assert_eq(waitpid(orphan, &status, 0), orphan);
     cr_assert(WIFSIGNALED(status));
 }
