@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "src/kv/region.h"
 
@@ -22,33 +21,55 @@ static void fill_guard(uint8_t *guard)
         guard[i] = guard_byte(i);
 }
 
+/* A tensor with its guards; each tensor starts with a page. */
 static size_t private_size(const struct kvc_tensor *tensor)
 {
-    return (size_t)tensor->bytes + 2 * GUARD_SIZE;
+    const size_t bytes = (size_t)tensor->bytes;
+    return bytes + 2 * GUARD_SIZE + (GUARD_SIZE - bytes % GUARD_SIZE) % GUARD_SIZE;
 }
 
-static kvc_status open_private(struct kvc_tensor *tensor, struct kvc_error *err)
+/* All tensors in one piece: those of a small shape alone would not fill a huge page. */
+static kvc_status open_private(struct kvc_paged *paged, struct kvc_error *err)
 {
-    const size_t size = private_size(tensor);
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return kvc_fail(err, KVC_ENOMEM, "no memory for a KV cache tensor of %zu bytes", size);
-    /* Where it can be had: blocks in arbitrary order are many pages to look up. */
-    madvise(memory, size, MADV_HUGEPAGE);
-    tensor->private_memory = memory;
-    tensor->data = tensor->private_memory;
-    tensor->data += GUARD_SIZE;
-    fill_guard(tensor->private_memory);
+    size_t size = 0;
+    for (size_t i = 0; i < paged->tensor_count; i++)
+        size += private_size(&paged->tensors[i]);
+    KVC_GUARD(kvc_memory_open(size, &paged->memory, err));
+    uint8_t *at = paged->memory.data;
+    for (size_t i = 0; i < paged->tensor_count; i++) {
+        paged->tensors[i].data = at + GUARD_SIZE;
+        fill_guard(at);
+        at += private_size(&paged->tensors[i]);
+    }
     return KVC_OK;
 }
 
-static kvc_status open_shared(struct kvc_tensor *tensor, struct kvc_error *err)
+static kvc_status open_shared(struct kvc_paged *paged, struct kvc_error *err)
 {
-    char name[sizeof(tensor->segment.name)];
-    kvc_segment_name("", name, sizeof(name));
-    KVC_GUARD(kvc_segment_create(name, (size_t)tensor->bytes + GUARD_SIZE, &tensor->segment, err));
-    tensor->data = tensor->segment.data;
+    for (size_t i = 0; i < paged->tensor_count; i++) {
+        struct kvc_tensor *tensor = &paged->tensors[i];
+        char name[sizeof(tensor->segment.name)];
+        kvc_segment_name("", name, sizeof(name));
+        KVC_GUARD(
+            kvc_segment_create(name, (size_t)tensor->bytes + GUARD_SIZE, &tensor->segment, err));
+        tensor->data = tensor->segment.data;
+    }
     return KVC_OK;
+}
+
+static void make_tensors(struct kvc_paged *paged)
+{
+    const struct kvc_geometry *geometry = &paged->geometry;
+    paged->tensors =
+        kvc_alloc_zero((size_t)kvc_geometry_layer_count(geometry), sizeof(paged->tensors[0]));
+    for (size_t group = 0; group < geometry->group_count; group++) {
+        for (int64_t layer = 0; layer < geometry->groups[group].num_layers; layer++)
+            paged->tensors[paged->tensor_count++] = (struct kvc_tensor){
+                .group = group,
+                .layer = layer,
+                .bytes = kvc_group_tensor_bytes(&geometry->groups[group]),
+            };
+    }
 }
 
 kvc_status kvc_paged_open(const struct kvc_geometry *geometry, bool shared, struct kvc_paged *paged,
@@ -57,34 +78,23 @@ kvc_status kvc_paged_open(const struct kvc_geometry *geometry, bool shared, stru
     if (geometry->group_count == 0 || !kvc_geometry_fits(geometry))
         return kvc_fail(err, KVC_ENOMEM, "no machine can hold a KV cache of this shape");
     struct kvc_paged made = {.geometry = *geometry};
-    made.tensors =
-        kvc_alloc_zero((size_t)kvc_geometry_layer_count(geometry), sizeof(made.tensors[0]));
-    for (size_t group = 0; group < geometry->group_count; group++) {
-        for (int64_t layer = 0; layer < geometry->groups[group].num_layers; layer++) {
-            struct kvc_tensor *tensor = &made.tensors[made.tensor_count++];
-            tensor->group = group;
-            tensor->layer = layer;
-            tensor->bytes = kvc_group_tensor_bytes(&geometry->groups[group]);
-            const kvc_status status = shared ? open_shared(tensor, err) : open_private(tensor, err);
-            if (status != KVC_OK) {
-                kvc_paged_close(&made);
-                return status;
-            }
-            fill_guard(tensor->data + tensor->bytes);
-        }
+    make_tensors(&made);
+    const kvc_status status = shared ? open_shared(&made, err) : open_private(&made, err);
+    if (status != KVC_OK) {
+        kvc_paged_close(&made);
+        return status;
     }
+    for (size_t i = 0; i < made.tensor_count; i++)
+        fill_guard(made.tensors[i].data + made.tensors[i].bytes);
     *paged = made;
     return KVC_OK;
 }
 
 void kvc_paged_close(struct kvc_paged *paged)
 {
-    for (size_t i = 0; i < paged->tensor_count; i++) {
-        struct kvc_tensor *tensor = &paged->tensors[i];
-        kvc_segment_close(&tensor->segment);
-        if (tensor->private_memory != NULL)
-            munmap(tensor->private_memory, private_size(tensor));
-    }
+    for (size_t i = 0; i < paged->tensor_count; i++)
+        kvc_segment_close(&paged->tensors[i].segment);
+    kvc_memory_close(&paged->memory);
     free(paged->tensors);
     *paged = (struct kvc_paged){.tensor_count = 0};
 }
@@ -131,8 +141,8 @@ kvc_status kvc_paged_check_guards(const struct kvc_paged *paged, struct kvc_erro
 {
     for (size_t i = 0; i < paged->tensor_count; i++) {
         const struct kvc_tensor *tensor = &paged->tensors[i];
-        if (tensor->private_memory != NULL)
-            KVC_GUARD(check_guard(paged, tensor, tensor->private_memory, true, err));
+        if (paged->memory.data != NULL)
+            KVC_GUARD(check_guard(paged, tensor, tensor->data - GUARD_SIZE, true, err));
         KVC_GUARD(check_guard(paged, tensor, tensor->data + tensor->bytes, false, err));
     }
     return KVC_OK;

@@ -4,6 +4,7 @@
 #define KVC_KV_PAGED_H
 
 #include "src/kv/geometry.h"
+#include "src/kv/memory.h"
 #include "src/kv/segment.h"
 
 struct kvc_tensor {
@@ -13,13 +14,13 @@ struct kvc_tensor {
     int64_t layer;              /* within the group */
     struct kvc_segment segment; /* shared caches only; data is at storage_offset in it */
     int64_t storage_offset;     /* bytes */
-    void *private_memory;       /* private caches only */
 };
 
 struct kvc_paged {
     struct kvc_geometry geometry;
     struct kvc_tensor *tensors; /* groups in order, layers in order within a group */
     size_t tensor_count;
+    struct kvc_memory memory; /* private caches only: of all tensors */
 };
 
 /* Allocates every tensor. shared: one segment a tensor, which a server can map; the tensor then

@@ -1,161 +1,238 @@
 #include "src/kv/transfer.h"
 
-#include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-#include "src/kv/region.h"
+#include "src/kv/row_copy.h"
 
 /* A chunk from this size on is written past the caches, as memcpy does with as much in one piece:
- * else each line is read from memory only to be overwritten. And what will be copied next is
- * fetched meanwhile: blocks lie in no order that the processor could guess. */
+ * else each line is read from memory only to be overwritten. */
 enum { STREAM_FROM = 1 << 20 };
-enum { LINE = 64 };
+/* What will be copied next is fetched meanwhile, so many bytes ahead and so many at a time: blocks
+ * lie in no order that the processor could guess. */
+enum { AHEAD = 16 << 10, MAX_AHEAD = 32 << 10, STEP = 1024 };
 
 enum direction { GATHER, SCATTER };
 
-#ifdef __SSE2__
-static inline void copy_lines(uint8_t *to, const uint8_t *from, const uint8_t *next, size_t size)
-{
-    __m128i line[LINE / sizeof(__m128i)];
-    for (size_t at = 0; at < size; at += LINE) {
-        __builtin_prefetch(next + at, 0, 0);
-        for (size_t i = 0; i < KVC_COUNT_OF(line); i++)
-            line[i] = _mm_loadu_si128((const __m128i *)(const void *)(from + at) + i);
-        for (size_t i = 0; i < KVC_COUNT_OF(line); i++)
-            _mm_stream_si128((__m128i *)(void *)(to + at) + i, line[i]);
-    }
-}
-
-static void finish_lines(void)
-{
-    _mm_sfence();
-}
-#else
-static inline void copy_lines(uint8_t *to, const uint8_t *from, const uint8_t *next, size_t size)
-{
-    (void)next;
-    memcpy(to, from, size);
-}
-
-static void finish_lines(void)
-{
-}
-#endif
-
-static inline void copy_run(bool stream, uint8_t *to, const uint8_t *from, const uint8_t *next,
-                            size_t size)
-{
-    if (stream)
-        copy_lines(to, from, next, size);
-    else
-        memcpy(to, from, size);
-}
-
 /* What one call copies. */
 struct job {
-    const struct kvc_group *group;
+    enum direction direction;
     uint8_t *const *tensors;
-    const int64_t *block_ids;
-    int64_t chunk_tokens;
-    int64_t first_block; /* those before it are left out */
-    uint8_t *chunk;
+    const int64_t *block_ids; /* those that are left out are before it */
+    int64_t block_count;
+    int64_t layer_count, kv_count;
+    uint8_t *chunk;       /* the first block's place in it */
+    int64_t layer_size;   /* bytes of one layer's K or V in the chunk */
+    int64_t region_size;  /* of one block's K or V, which is one run of bytes on both sides */
+    int64_t block_stride; /* between blocks and between K and V in a layer's tensor */
+    int64_t kv_stride;
+    int64_t ahead;
+    bool same_order; /* a block's rows lie in the chunk as they lie in the block */
+    bool stream;
+    struct kvc_rows rows; /* of one block, in the order in which they are copied */
 };
 
-/* One block's K or V of one layer, and its tokens' place in the chunk, where they lie one after
- * another. */
+/* ---- what to copy, in the order of the chunk: K of all layers before V, and each layer's blocks ---- */
+
+/* One block's K or V of one layer; or several that are neighbours on both sides. */
 struct piece {
-    struct kvc_region region;
+    uint8_t *in_blocks;
     uint8_t *in_chunk;
+    int64_t size;
 };
 
-static int64_t blocks_of(const struct job *job)
-{
-    return job->chunk_tokens / job->group->block_size - job->first_block;
-}
+struct cursor {
+    int64_t kv, layer, block;
+};
 
-/* In the order of the chunk: K of all layers before V, and each layer's blocks in order. */
-static struct piece piece_at(const struct job *job, int64_t index)
+static bool next_piece(const struct job *job, struct cursor *at, struct piece *piece)
 {
-    const struct kvc_group *group = job->group;
-    const int64_t block = job->first_block + index % blocks_of(job);
-    const int64_t layer = index / blocks_of(job) % group->num_layers;
-    const int64_t kv = index / blocks_of(job) / group->num_layers;
-    const int64_t offset = kvc_group_chunk_offset(group, job->chunk_tokens, kv, layer,
-                                                  block * group->block_size, 0, 0);
-    return (struct piece){
-        .region = kvc_region_of(group, job->tensors[layer], kv, job->block_ids[block]),
-        .in_chunk = job->chunk + offset,
-    };
-}
-
-/* next: where the following piece will be read. */
-static inline void copy_piece(enum direction direction, bool stream, const struct piece *piece,
-                              const uint8_t *next)
-{
-    const struct kvc_region *region = &piece->region;
-    const int64_t size = region->row_size;
-    uint8_t *const to = direction == GATHER ? piece->in_chunk : region->data;
-    const uint8_t *const from = direction == GATHER ? region->data : piece->in_chunk;
-    if (region->token_major) {
-        copy_run(stream, to, from, next, (size_t)region->size);
-        return;
-    }
-    /* Row by row, in the order of the side that is read. */
-    const int64_t slots = region->block_size, heads = region->num_heads;
-    const int64_t outer_count = direction == GATHER ? heads : slots;
-    const int64_t inner_count = direction == GATHER ? slots : heads;
-    for (int64_t outer = 0; outer < outer_count; outer++) {
-        for (int64_t inner = 0; inner < inner_count; inner++) {
-            const int64_t slot = direction == GATHER ? inner : outer;
-            const int64_t head = direction == GATHER ? outer : inner;
-            const int64_t paged_at = slot * region->slot_stride + head * region->head_stride;
-            const int64_t chunk_at = (slot * heads + head) * size;
-            const int64_t to_at = direction == GATHER ? chunk_at : paged_at;
-            const int64_t from_at = direction == GATHER ? paged_at : chunk_at;
-            copy_run(stream, to + to_at, from + from_at, next + from_at, (size_t)size);
+    if (at->block == job->block_count) {
+        at->block = 0;
+        if (++at->layer == job->layer_count) {
+            at->layer = 0;
+            at->kv++;
         }
     }
-}
-
-static inline void copy_pieces(enum direction direction, bool stream, const struct job *job)
-{
-    const int64_t count = job->group->kv_size * job->group->num_layers * blocks_of(job);
-    for (int64_t i = 0; i < count; i++) {
-        const struct piece piece = piece_at(job, i);
-        const struct piece next = piece_at(job, i + 1 < count ? i + 1 : i);
-        copy_piece(direction, stream, &piece,
-                   direction == GATHER ? next.region.data : next.in_chunk);
+    if (at->kv == job->kv_count)
+        return false;
+    const int64_t first = at->block++;
+    const int64_t id = job->block_ids[first];
+    if (job->same_order && job->block_stride == job->region_size) {
+        while (at->block < job->block_count && job->block_ids[at->block] == id + at->block - first)
+            at->block++;
     }
-    if (stream)
-        finish_lines();
+    *piece = (struct piece){
+        .in_blocks = job->tensors[at->layer] + id * job->block_stride + at->kv * job->kv_stride,
+        .in_chunk = job->chunk + (at->kv * job->layer_count + at->layer) * job->layer_size +
+                    first * job->region_size,
+        .size = (at->block - first) * job->region_size,
+    };
+    return true;
 }
 
-/* Whether each run starts and ends with a line, wherever it is written to. */
-static bool has_whole_lines(const struct job *job)
+/* ---- fetching ahead ---- */
+
+struct ahead {
+    struct cursor cursor;
+    const uint8_t *next;
+    int64_t left; /* of the piece; 0 with nothing behind it: all is fetched */
+};
+
+static const uint8_t *read_side(const struct job *job, const struct piece *piece)
 {
-    const struct kvc_group *group = job->group;
-    uintptr_t bits = (uintptr_t)job->chunk | (uintptr_t)group->head_size * group->dtype->size;
-    for (int64_t layer = 0; layer < group->num_layers; layer++)
-        bits |= (uintptr_t)job->tensors[layer];
-    return bits % LINE == 0;
+    return job->direction == GATHER ? piece->in_blocks : piece->in_chunk;
 }
 
-static bool is_to_be_streamed(const struct job *job)
+static void fetch(const struct job *job, struct ahead *ahead, int64_t size)
 {
-    return kvc_group_chunk_bytes(job->group, job->chunk_tokens) >= STREAM_FROM &&
-           has_whole_lines(job);
+    while (size > 0) {
+        struct piece piece;
+        if (ahead->left == 0) {
+            if (!next_piece(job, &ahead->cursor, &piece))
+                return;
+            ahead->next = read_side(job, &piece);
+            ahead->left = piece.size;
+        }
+        const int64_t now = size < ahead->left ? size : ahead->left;
+        for (int64_t at = 0; at < now; at += KVC_LINE)
+            __builtin_prefetch(ahead->next + at, 0, 0);
+        ahead->next += now;
+        ahead->left -= now;
+        size -= now;
+    }
+}
+
+/* ---- copying ---- */
+
+static void copy_run(const struct job *job, const struct piece *piece, struct ahead *ahead)
+{
+    struct kvc_rows run = {
+        .to = job->direction == GATHER ? piece->in_chunk : piece->in_blocks,
+        .from = read_side(job, piece),
+        .outer_count = 1,
+        .inner_count = 1,
+    };
+    for (int64_t left = piece->size; left > 0; left -= run.row_size) {
+        run.row_size = left < STEP ? left : STEP;
+        fetch(job, ahead, run.row_size);
+        kvc_row_copy(&run, job->stream);
+        run.to += run.row_size;
+        run.from += run.row_size;
+    }
+}
+
+static void copy_rows(const struct job *job, const struct piece *piece, struct ahead *ahead)
+{
+    struct kvc_rows rows = job->rows;
+    const int64_t inner_size = rows.inner_count * rows.row_size;
+    const int64_t step = inner_size < STEP ? STEP / inner_size : 1;
+    rows.to = job->direction == GATHER ? piece->in_chunk : piece->in_blocks;
+    rows.from = read_side(job, piece);
+    for (int64_t left = job->rows.outer_count; left > 0; left -= step) {
+        rows.outer_count = left < step ? left : step;
+        fetch(job, ahead, rows.outer_count * inner_size);
+        kvc_row_copy(&rows, job->stream);
+        rows.to += step * rows.to_outer;
+        rows.from += step * rows.from_outer;
+    }
+}
+
+static void copy_all(const struct job *job)
+{
+    struct cursor cursor = {0};
+    struct ahead ahead = {.left = 0};
+    struct piece piece;
+    fetch(job, &ahead, job->ahead);
+    while (next_piece(job, &cursor, &piece)) {
+        if (job->same_order)
+            copy_run(job, &piece, &ahead);
+        else
+            copy_rows(job, &piece, &ahead);
+    }
+    if (job->stream)
+        kvc_row_copy_finish();
+}
+
+/* ---- what a call means ---- */
+
+/* Rows of whole cache lines can be written anywhere, and are best read in their order. Smaller ones
+ * are written in order, so that lines are filled; and so are those that a gather can fetch a whole
+ * block ahead. */
+static bool is_for_read_order(enum direction direction, const struct kvc_group *group,
+                              int64_t row_size)
+{
+    const int64_t region_size = row_size * group->num_heads * group->block_size;
+    return row_size % KVC_LINE == 0 && (direction == SCATTER || region_size > MAX_AHEAD);
+}
+
+/* The rows of one block. */
+static void set_rows(struct job *job, const struct kvc_group *group)
+{
+    const bool gather = job->direction == GATHER;
+    const int64_t row_size = group->head_size * (int64_t)group->dtype->size;
+    const int64_t heads = group->num_heads, slots = group->block_size;
+    const int64_t chunk_slot = heads * row_size, chunk_head = row_size;
+    const int64_t block_slot = kvc_group_element_offset(group, 0, 0, 1, 0, 0);
+    const int64_t block_head = kvc_group_element_offset(group, 0, 0, 0, 1, 0);
+    const bool read_order = is_for_read_order(job->direction, group, row_size);
+    const bool by_head = gather == read_order; /* blocks have the heads outside, chunks inside */
+    const int64_t chunk_outer = by_head ? chunk_head : chunk_slot;
+    const int64_t chunk_inner = by_head ? chunk_slot : chunk_head;
+    const int64_t block_outer = by_head ? block_head : block_slot;
+    const int64_t block_inner = by_head ? block_slot : block_head;
+    job->same_order = block_slot == chunk_slot || block_head == chunk_head;
+    job->rows = (struct kvc_rows){
+        .row_size = row_size,
+        .outer_count = by_head ? heads : slots,
+        .inner_count = by_head ? slots : heads,
+        .to_outer = gather ? chunk_outer : block_outer,
+        .to_inner = gather ? chunk_inner : block_inner,
+        .from_outer = gather ? block_outer : chunk_outer,
+        .from_inner = gather ? block_inner : chunk_inner,
+    };
+    job->ahead = AHEAD;
+    if (!job->same_order && !read_order && job->region_size > AHEAD)
+        job->ahead = job->region_size;
+}
+
+/* Whether what is written can be streamed: each block's place is whole cache lines, each row whole
+ * vectors. */
+static bool can_be_streamed(const struct job *job)
+{
+    uintptr_t lines = (uintptr_t)job->region_size;
+    if (job->direction == GATHER)
+        lines |= (uintptr_t)job->chunk;
+    for (int64_t layer = 0; job->direction == SCATTER && layer < job->layer_count; layer++)
+        lines |= (uintptr_t)job->tensors[layer];
+    return lines % KVC_LINE == 0 &&
+           (job->same_order || job->rows.row_size % KVC_STREAM_ALIGNMENT == 0);
+}
+
+static void run(enum direction direction, const struct kvc_group *group, uint8_t *const *tensors,
+                const int64_t *block_ids, int64_t chunk_tokens, int64_t skip_blocks, uint8_t *chunk)
+{
+    const int64_t token_size = kvc_group_hidden(group) * (int64_t)group->dtype->size;
+    struct job job = {
+        .direction = direction,
+        .tensors = tensors,
+        .block_ids = block_ids + skip_blocks,
+        .block_count = chunk_tokens / group->block_size - skip_blocks,
+        .layer_count = group->num_layers,
+        .kv_count = group->kv_size,
+        .chunk = chunk + skip_blocks * group->block_size * token_size,
+        .layer_size = chunk_tokens * token_size,
+        .region_size = group->block_size * token_size,
+        .block_stride = kvc_group_element_offset(group, 0, 1, 0, 0, 0),
+        .kv_stride = kvc_group_element_offset(group, 1, 0, 0, 0, 0),
+    };
+    set_rows(&job, group);
+    job.stream = kvc_group_chunk_bytes(group, chunk_tokens) >= STREAM_FROM && can_be_streamed(&job);
+    if (job.block_count > 0)
+        copy_all(&job);
 }
 
 void kvc_gather_chunk(const struct kvc_group *group, uint8_t *const *tensors,
                       const int64_t *block_ids, int64_t chunk_tokens, uint8_t *chunk)
 {
-    const struct job job = {group, tensors, block_ids, chunk_tokens, 0, chunk};
-    if (is_to_be_streamed(&job))
-        copy_pieces(GATHER, true, &job);
-    else
-        copy_pieces(GATHER, false, &job);
+    run(GATHER, group, tensors, block_ids, chunk_tokens, 0, chunk);
 }
 
 void kvc_scatter_chunk(const struct kvc_group *group, uint8_t *const *tensors,
@@ -163,11 +240,7 @@ void kvc_scatter_chunk(const struct kvc_group *group, uint8_t *const *tensors,
                        const uint8_t *chunk)
 {
     /* A job can be for writing to the chunk; this one only reads it. */
-    const struct job job = {group, tensors, block_ids, chunk_tokens, skip_blocks, (uint8_t *)chunk};
-    if (is_to_be_streamed(&job))
-        copy_pieces(SCATTER, true, &job);
-    else
-        copy_pieces(SCATTER, false, &job);
+    run(SCATTER, group, tensors, block_ids, chunk_tokens, skip_blocks, (uint8_t *)chunk);
 }
 
 int64_t kvc_skip_blocks(int64_t skip_first_n_tokens, int64_t chunk_index, int64_t chunk_tokens,

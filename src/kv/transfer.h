@@ -14,6 +14,13 @@ void kvc_scatter_chunk(const struct kvc_group *group, uint8_t *const *tensors,
                        const int64_t *block_ids, int64_t chunk_tokens, int64_t skip_blocks,
                        const uint8_t *chunk);
 
+/* The same, row by row and as slow as that is: what the two above are held against. */
+void kvc_gather_chunk_plain(const struct kvc_group *group, uint8_t *const *tensors,
+                            const int64_t *block_ids, int64_t chunk_tokens, uint8_t *chunk);
+void kvc_scatter_chunk_plain(const struct kvc_group *group, uint8_t *const *tensors,
+                             const int64_t *block_ids, int64_t chunk_tokens, int64_t skip_blocks,
+                             const uint8_t *chunk);
+
 /* skip_first_n_tokens as whole blocks of one chunk: rounded down, negative is 0, more than the chunk
  * is the whole chunk. chunk_index counts from the start of the retrieved range. */
 int64_t kvc_skip_blocks(int64_t skip_first_n_tokens, int64_t chunk_index, int64_t chunk_tokens,
