@@ -223,7 +223,7 @@ static void resolve_device(const struct run_flags *flags, struct kvc_applies_opt
     if (strcmp(flags->device, "cuda") != 0)
         return;
     struct kvc_error err = KVC_ERROR_INIT;
-    if (kvc_device_cuda.probe(&err) == KVC_OK)
+    if (kvc_device_cuda.probe(NULL, &err) == KVC_OK)
         snprintf(reason, reason_size, "no check places its KV cache on cuda yet");
     else
         snprintf(reason, reason_size, "device cuda: %.160s", err.what);

@@ -3,9 +3,11 @@
 
 #include "src/device/device.h"
 
-static kvc_status cpu_probe(struct kvc_error *err)
+static kvc_status cpu_probe(struct kvc_device_text *about, struct kvc_error *err)
 {
     (void)err;
+    if (about != NULL)
+        *about = (struct kvc_device_text){"host memory"};
     return KVC_OK;
 }
 

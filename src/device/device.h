@@ -5,11 +5,17 @@
 
 #include "src/base/bytes.h"
 
+/* What a device is, for reports: "NVIDIA H200", or "stand-in driver, no GPU". */
+struct kvc_device_text {
+    char text[96];
+};
+
 struct kvc_device {
     const char *name;      /* "cpu", "cuda" */
     bool can_share_handle; /* a server can map this device's memory by a tensor handle */
-    /* KVC_OK, or KVC_EUNSUPPORTED with the reason (no driver library, no GPU, not built in). */
-    kvc_status (*probe)(struct kvc_error *err);
+    /* KVC_OK and what the device is, or KVC_EUNSUPPORTED with the reason (no driver library, no GPU, built
+     * without kernels). about may be NULL. Leaves this process as it was. */
+    kvc_status (*probe)(struct kvc_device_text *about, struct kvc_error *err);
     kvc_status (*alloc)(size_t size, void **memory, struct kvc_error *err);
     void (*free)(void *memory);
     kvc_status (*copy_in)(void *device, const void *host, size_t size, struct kvc_error *err);

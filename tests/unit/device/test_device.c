@@ -16,7 +16,7 @@ Test(cpu, copies_in_and_out)
     const char text[] = "sixteen tokens..";
     char back[sizeof(text)] = {0};
     void *memory;
-    cr_assert_eq(kvc_device_cpu.probe(NULL), KVC_OK);
+    cr_assert_eq(kvc_device_cpu.probe(NULL, NULL), KVC_OK);
     cr_assert_eq(kvc_device_cpu.alloc(sizeof(text), &memory, NULL), KVC_OK);
     cr_assert_eq(kvc_device_cpu.copy_in(memory, text, sizeof(text), NULL), KVC_OK);
     cr_assert_eq(kvc_device_cpu.copy_out(back, memory, sizeof(text), NULL), KVC_OK);

@@ -7,7 +7,7 @@
 Test(cuda, probe_of_this_machine_is_one_line)
 {
     struct kvc_error err = KVC_ERROR_INIT;
-    const kvc_status status = kvc_device_cuda.probe(&err);
+    const kvc_status status = kvc_device_cuda.probe(NULL, &err);
     cr_assert(status == KVC_OK || status == KVC_EUNSUPPORTED);
     cr_assert(status == KVC_OK || err.what[0] != '\0');
     cr_assert_null(strchr(err.what, '\n'));
