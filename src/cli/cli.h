@@ -27,6 +27,7 @@ extern const struct kvc_command kvc_command_identify;
 extern const struct kvc_command kvc_command_record;
 extern const struct kvc_command kvc_command_decode;
 extern const struct kvc_command kvc_command_replay;
+extern const struct kvc_command kvc_command_compare;
 
 /* ---- the target, as run, bench and identify take it ---- */
 

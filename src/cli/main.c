@@ -9,9 +9,9 @@
 #include "tests/mock_server/mock.h"
 
 static const struct kvc_command *const commands[] = {
-    &kvc_command_run,    &kvc_command_list,   &kvc_command_explain,
-    &kvc_command_mock,   &kvc_command_bench,  &kvc_command_identify,
-    &kvc_command_record, &kvc_command_decode, &kvc_command_replay,
+    &kvc_command_run,    &kvc_command_list,     &kvc_command_explain, &kvc_command_mock,
+    &kvc_command_bench,  &kvc_command_identify, &kvc_command_record,  &kvc_command_decode,
+    &kvc_command_replay, &kvc_command_compare,
 };
 
 static int print_version(void)

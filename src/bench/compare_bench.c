@@ -1,0 +1,346 @@
+/* Benches: figure by figure, the ratio of the medians against what chance does. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/bench/compare_parts.h"
+#include "src/run/nearest.h"
+
+/* The valid ones of a side. */
+struct valid_side {
+    const struct kvc_saved *reports[KVC_NOISE_MAX_RUNS];
+    json_t *metrics[KVC_NOISE_MAX_RUNS];
+    size_t count;
+};
+
+struct benches {
+    const struct kvc_compare_options *options;
+    struct kvc_comparison *comparison;
+    struct valid_side old, new;
+};
+
+/* Members of metrics that are no operation. */
+static const char *const sections[] = {"config", "results"};
+
+/* What may differ between runs that measure the same. */
+static const char *const free_members[] = {"rpc_url", "transfer_mode", "transfer_path_reason",
+                                           "seed"};
+
+static const struct kvc_limit usual_limit = {
+    .text = "*.p50 > 1.10",
+    .operation = {"*", 1},
+    .figure = {"p50", 3},
+    .relation = KVC_LIMIT_GT,
+    .ratio = 1.10,
+};
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_latency(const char *figure)
+{
+    static const char *const names[] = {"mean", "min", "max"};
+    return is_among(figure, names, KVC_COUNT_OF(names)) ||
+           (figure[0] == 'p' && figure[1] >= '0' && figure[1] <= '9');
+}
+
+int kvc_figure_direction(const char *figure)
+{
+    return is_latency(figure) ? -1 : 0;
+}
+
+const char *kvc_figure_unit(const char *figure)
+{
+    return is_latency(figure) ? "ms" : "";
+}
+
+/* ---- which reports take part, and whether they measured the same ---- */
+
+static kvc_status not_valid(const struct benches *benches, const struct kvc_saved *report,
+                            struct kvc_error *err)
+{
+    const char *problem = kvc_saved_text(report, "metrics.results.first_problem");
+    if (problem[0] == '\0')
+        problem = kvc_saved_is_true(report, "metrics.results.interrupted")
+                      ? "it was interrupted"
+                      : "not every request came out right";
+    if (benches->options->force) {
+        kvc_compare_note(&benches->comparison->notes, "left out: %s, not valid: %s", report->path,
+                         problem);
+        return KVC_OK;
+    }
+    kvc_fail(err, KVC_EMISMATCH, "the run was not valid: %s; --force leaves it out", problem);
+    return kvc_error_set_where(err, "%s", report->path);
+}
+
+static kvc_status take_valid(const struct benches *benches, const struct kvc_side *side,
+                             const char *name, struct valid_side *valid, struct kvc_error *err)
+{
+    for (size_t i = 0; i < side->count; i++) {
+        const struct kvc_saved *report = &side->reports[i];
+        json_t *config, *is_valid, *metrics;
+        KVC_GUARD(kvc_saved_get(report, "metrics", JSON_OBJECT, &metrics, err));
+        KVC_GUARD(kvc_saved_get(report, "metrics.config", JSON_OBJECT, &config, err));
+        KVC_GUARD(kvc_saved_get(report, "metrics.results.valid", JSON_TRUE, &is_valid, err));
+        if (json_is_true(is_valid)) {
+            valid->reports[valid->count] = report;
+            valid->metrics[valid->count++] = metrics;
+        } else {
+            KVC_GUARD(not_valid(benches, report, err));
+        }
+    }
+    return valid->count > 0 ? KVC_OK : kvc_fail(err, KVC_EMISMATCH, "no %s run was valid", name);
+}
+
+/* Every member of the first configuration against the other's: called once each way round, so that
+ * what only one of them has is seen, too. */
+static kvc_status same_config(const struct benches *benches, const struct kvc_saved *report,
+                              bool swapped, struct kvc_error *err)
+{
+    const struct kvc_saved *first = benches->old.reports[0];
+    json_t *config = json_object_get(benches->old.metrics[0], "config");
+    json_t *other = json_object_get(json_object_get(report->root, "metrics"), "config");
+    const char *name;
+    json_t *value;
+    json_object_foreach(swapped ? other : config, name, value)
+    {
+        char place[96];
+        json_t *opposite = json_object_get(swapped ? config : other, name);
+        if (is_among(name, free_members, KVC_COUNT_OF(free_members)) ||
+            (swapped && opposite != NULL))
+            continue;
+        snprintf(place, sizeof(place), "metrics.config.%s", name);
+        KVC_GUARD(kvc_compare_same_member(
+            first, swapped ? opposite : value, report, swapped ? value : opposite, place,
+            benches->options->force, &benches->comparison->notes, err));
+    }
+    return KVC_OK;
+}
+
+static bool is_operation(const char *name, const json_t *value)
+{
+    return json_is_object(value) && !is_among(name, sections, KVC_COUNT_OF(sections));
+}
+
+static kvc_status has_operations(const struct benches *benches, const struct kvc_saved *from,
+                                 json_t *operations, const struct kvc_saved *in, json_t *metrics,
+                                 struct kvc_error *err)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(operations, name, value)
+    {
+        if (!is_operation(name, value) || json_object_get(metrics, name) != NULL)
+            continue;
+        if (benches->options->force) {
+            kvc_compare_note(&benches->comparison->notes, "%s is in %s and not in %s", name,
+                             from->path, in->path);
+            continue;
+        }
+        kvc_fail(err, KVC_EUSAGE, "has no '%s', which %s has; --force compares the others",
+                 kvc_text_show(kvc_str_of(name)).text, from->path);
+        return kvc_error_set_where(err, "%s", in->path);
+    }
+    return KVC_OK;
+}
+
+static kvc_status measured_the_same(const struct benches *benches, const struct valid_side *side,
+                                    struct kvc_error *err)
+{
+    const struct kvc_saved *first = benches->old.reports[0];
+    json_t *metrics = benches->old.metrics[0];
+    for (size_t i = 0; i < side->count; i++) {
+        KVC_GUARD(same_config(benches, side->reports[i], false, err));
+        KVC_GUARD(same_config(benches, side->reports[i], true, err));
+        KVC_GUARD(has_operations(benches, first, metrics, side->reports[i], side->metrics[i], err));
+        KVC_GUARD(has_operations(benches, side->reports[i], side->metrics[i], first, metrics, err));
+    }
+    return KVC_OK;
+}
+
+/* ---- one figure ---- */
+
+/* The figure in every run of a side; false when one does not have it. */
+static bool read_values(const struct valid_side *side, const char *operation, const char *member,
+                        double *values)
+{
+    for (size_t i = 0; i < side->count; i++) {
+        const json_t *value = json_object_get(json_object_get(side->metrics[i], operation), member);
+        if (!json_is_number(value))
+            return false;
+        values[i] = json_number_value(value);
+    }
+    return true;
+}
+
+static double ratio_of(double old, double new)
+{
+    return new == old ? 1 : old == 0 ? (double)INFINITY : new / old;
+}
+
+static enum kvc_verdict judge_direction(const char *figure, bool higher)
+{
+    const int direction = kvc_figure_direction(figure);
+    if (direction == 0)
+        return KVC_VERDICT_DIFFERS;
+    return (direction > 0) == higher ? KVC_VERDICT_BETTER : KVC_VERDICT_WORSE;
+}
+
+struct values {
+    double old[KVC_NOISE_MAX_RUNS], new[KVC_NOISE_MAX_RUNS];
+    size_t old_count, new_count;
+};
+
+static double chance_of(const struct values *values, bool higher)
+{
+    return higher ? kvc_chance_of_higher(values->old, values->old_count, values->new,
+                                         values->new_count)
+                  : kvc_chance_of_higher(values->new, values->new_count, values->old,
+                                         values->old_count);
+}
+
+static bool noise_is_known(const struct values *values)
+{
+    return values->old_count + values->new_count > 2;
+}
+
+static bool is_beyond_noise(const struct values *values, bool higher)
+{
+    return kvc_is_beyond_noise(chance_of(values, higher), values->old_count, values->new_count);
+}
+
+static void judge(const struct values *values, struct kvc_figure_change *change)
+{
+    const bool higher = change->new.median > change->old.median;
+    change->chance = change->new.median == change->old.median ? 1 : chance_of(values, higher);
+    if (change->new.median == change->old.median)
+        change->verdict = KVC_VERDICT_SAME;
+    else if (!noise_is_known(values))
+        change->verdict = KVC_VERDICT_UNKNOWN;
+    else if (!is_beyond_noise(values, higher))
+        change->verdict = KVC_VERDICT_WITHIN;
+    else
+        change->verdict = judge_direction(change->figure, higher);
+}
+
+/* A ratio beyond a limit is a regression unless chance explains the difference. */
+static void apply_limits(const struct benches *benches, const struct values *values,
+                         struct kvc_figure_change *change)
+{
+    const size_t count = benches->options->limit_count;
+    for (size_t i = 0; i < (count > 0 ? count : 1); i++) {
+        const struct kvc_limit *limit = count > 0 ? &benches->options->limits[i] : &usual_limit;
+        if (!kvc_limit_is_about(limit, change->operation, change->figure) ||
+            !kvc_limit_breaks(limit, change->ratio) ||
+            (noise_is_known(values) && !is_beyond_noise(values, kvc_limit_is_upper(limit))))
+            continue;
+        change->verdict = KVC_VERDICT_REGRESSION;
+        change->broken = limit;
+        benches->comparison->regression_count++;
+        return;
+    }
+}
+
+static void add_figure(struct benches *benches, const char *operation, const char *member)
+{
+    struct kvc_comparison *comparison = benches->comparison;
+    struct values values = {.old_count = benches->old.count, .new_count = benches->new.count};
+    struct kvc_figure_change change = {.operation = operation,
+                                       .figure = member + strlen(operation) + 1};
+    if (!read_values(&benches->old, operation, member, values.old) ||
+        !read_values(&benches->new, operation, member, values.new)) {
+        kvc_compare_note(&comparison->notes, "%s.%s is not in every report", operation,
+                         change.figure);
+        return;
+    }
+    change.old = kvc_spread_of(values.old, values.old_count);
+    change.new = kvc_spread_of(values.new, values.new_count);
+    change.ratio = ratio_of(change.old.median, change.new.median);
+    judge(&values, &change);
+    apply_limits(benches, &values, &change);
+    comparison->figures = kvc_realloc(comparison->figures, (comparison->figure_count + 1) *
+                                                               sizeof(*comparison->figures));
+    comparison->figures[comparison->figure_count++] = change;
+}
+
+/* A figure is a number whose name begins with that of its operation; how often it was measured is none. */
+static bool is_figure(const char *operation, const char *member, const json_t *value)
+{
+    const size_t size = strlen(operation);
+    return json_is_number(value) && strncmp(member, operation, size) == 0 && member[size] == '_' &&
+           strcmp(member + size, "_count") != 0;
+}
+
+static void add_figures(struct benches *benches)
+{
+    const char *operation, *member;
+    json_t *figures, *value;
+    json_object_foreach(benches->old.metrics[0], operation, figures)
+    {
+        if (!is_operation(operation, figures))
+            continue;
+        json_object_foreach(figures, member, value)
+        {
+            if (is_figure(operation, member, value))
+                add_figure(benches, operation, member);
+        }
+    }
+}
+
+/* A limit that is about nothing would never fail: it is a slip of whoever wrote it. */
+static kvc_status each_limit_is_about_something(const struct benches *benches,
+                                                struct kvc_error *err)
+{
+    const struct kvc_comparison *comparison = benches->comparison;
+    for (size_t i = 0; i < benches->options->limit_count; i++) {
+        const struct kvc_limit *limit = &benches->options->limits[i];
+        size_t found = 0;
+        for (size_t j = 0; j < comparison->figure_count; j++)
+            found += kvc_limit_is_about(limit, comparison->figures[j].operation,
+                                        comparison->figures[j].figure);
+        if (found > 0)
+            continue;
+        char **names = kvc_alloc_zero(comparison->figure_count + 1, sizeof(*names));
+        for (size_t j = 0; j < comparison->figure_count; j++)
+            names[j] = kvc_format("%s.%s", comparison->figures[j].operation,
+                                  comparison->figures[j].figure);
+        char *wanted = kvc_format(KVC_STR_FMT "." KVC_STR_FMT, KVC_STR_ARG(limit->operation),
+                                  KVC_STR_ARG(limit->figure));
+        struct kvc_buffer nearest = {0};
+        kvc_nearest_append(wanted, (const char *const *)names, comparison->figure_count, &nearest);
+        kvc_fail(err, KVC_EUSAGE, "the reports have no figure '%s'%s%s", wanted,
+                 nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
+        kvc_buffer_clear(&nearest);
+        for (size_t j = 0; j < comparison->figure_count; j++)
+            free(names[j]);
+        free(names);
+        free(wanted);
+        return kvc_error_set_where(err, "--fail-if '%s'", limit->text);
+    }
+    return KVC_OK;
+}
+
+kvc_status kvc_compare_benches(const struct kvc_compare_options *options,
+                               struct kvc_comparison *comparison, struct kvc_error *err)
+{
+    struct benches benches = {.options = options, .comparison = comparison};
+    KVC_GUARD(take_valid(&benches, &options->old, "old", &benches.old, err));
+    KVC_GUARD(take_valid(&benches, &options->new, "new", &benches.new, err));
+    KVC_GUARD(measured_the_same(&benches, &benches.old, err));
+    KVC_GUARD(measured_the_same(&benches, &benches.new, err));
+    comparison->old_count = benches.old.count;
+    comparison->new_count = benches.new.count;
+    if (benches.old.count + benches.new.count == 2)
+        kvc_compare_note(&comparison->notes, "one run each: how much runs differ by chance is "
+                                             "unknown, and a limit decides alone");
+    kvc_compare_note_text(benches.old.reports[0], benches.new.reports[0], "suite_version",
+                          "version of kvconform", &comparison->notes);
+    add_figures(&benches);
+    return each_limit_is_about_something(&benches, err);
+}

@@ -1,0 +1,139 @@
+#include "src/bench/saved.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The versions of each report that are read here. */
+static const struct {
+    enum kvc_saved_kind kind;
+    const char *name;
+    const char *marker, *marked; /* a member of the report, and what it holds */
+    const char *version;         /* the member with the version */
+    json_int_t newest;
+} kinds[] = {
+    {KVC_SAVED_BENCH, "bench server", "title", "Server Bench Result", "schema_version", 1},
+    {KVC_SAVED_RUN, "run", "kind", "run", "schema", 1},
+};
+
+static kvc_status read_file(const char *path, struct kvc_buffer *text, struct kvc_error *err)
+{
+    FILE *stream = fopen(path, "r");
+    if (stream == NULL)
+        return kvc_fail(err, KVC_EUSAGE, "cannot be read: %s", strerror(errno));
+    enum { PIECE = 1 << 16 };
+    size_t size = PIECE;
+    while (size > 0 && text->size <= KVC_SAVED_MAX_SIZE) {
+        kvc_buffer_reserve(text, PIECE);
+        size = fread(text->data + text->size, 1, PIECE, stream);
+        text->size += size;
+    }
+    kvc_status status = KVC_OK;
+    if (ferror(stream))
+        status = kvc_fail(err, KVC_EUSAGE, "cannot be read: %s", strerror(errno));
+    else if (text->size > KVC_SAVED_MAX_SIZE)
+        status = kvc_fail(err, KVC_EUSAGE, "is larger than %d MiB: no report is",
+                          KVC_SAVED_MAX_SIZE >> 20);
+    fclose(stream);
+    return status;
+}
+
+static kvc_status parse(const char *path, json_t **root, struct kvc_error *err)
+{
+    struct kvc_buffer text = {0};
+    json_error_t json_error;
+    kvc_status status = read_file(path, &text, err);
+    if (status == KVC_OK) {
+        *root = json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, &json_error);
+        if (*root == NULL) {
+            status = kvc_fail(err, KVC_EUSAGE, "is not JSON: %s", json_error.text);
+            kvc_error_set_where(err, "line %d", json_error.line);
+        }
+    }
+    kvc_buffer_clear(&text);
+    return status;
+}
+
+static kvc_status recognise(struct kvc_saved *saved, struct kvc_error *err)
+{
+    for (size_t i = 0; i < KVC_COUNT_OF(kinds); i++) {
+        const char *marked = json_string_value(json_object_get(saved->root, kinds[i].marker));
+        const json_t *version = json_object_get(saved->root, kinds[i].version);
+        if (marked == NULL || strcmp(marked, kinds[i].marked) != 0 || !json_is_integer(version))
+            continue;
+        const json_int_t number = json_integer_value(version);
+        saved->kind = kinds[i].kind;
+        if (number >= 1 && number <= kinds[i].newest)
+            return KVC_OK;
+        return kvc_fail(err, KVC_EUSAGE,
+                        "is a report of '%s', version %lld; this program reads version %lld",
+                        kinds[i].name, (long long)number, (long long)kinds[i].newest);
+    }
+    kvc_fail(err, KVC_EUSAGE, "is no report that can be compared");
+    return kvc_error_set_expected(
+        err, "what `kvconform bench server --format json` or `kvconform run --json` wrote");
+}
+
+kvc_status kvc_saved_open(const char *path, struct kvc_saved *saved, struct kvc_error *err)
+{
+    *saved = (struct kvc_saved){.path = path};
+    kvc_status status = parse(path, &saved->root, err);
+    if (status == KVC_OK)
+        status = recognise(saved, err);
+    if (status == KVC_OK)
+        return KVC_OK;
+    kvc_error_prepend_where(err, "%s%s", path, err != NULL && err->where[0] != '\0' ? ": " : "");
+    kvc_saved_close(saved);
+    return status;
+}
+
+void kvc_saved_close(struct kvc_saved *saved)
+{
+    json_decref(saved->root);
+    saved->root = NULL;
+}
+
+static json_t *find(const struct kvc_saved *saved, const char *place)
+{
+    json_t *value = saved->root;
+    while (value != NULL && *place != '\0') {
+        char name[64];
+        const size_t size = strcspn(place, ".");
+        snprintf(name, sizeof(name), "%.*s", (int)size, place);
+        value = json_object_get(value, name);
+        place += size + (place[size] == '.');
+    }
+    return value;
+}
+
+static const char *type_name(json_type type)
+{
+    static const char *const names[] = {
+        [JSON_OBJECT] = "an object", [JSON_ARRAY] = "an array", [JSON_STRING] = "a text"};
+    return (size_t)type < KVC_COUNT_OF(names) ? names[type] : "true or false";
+}
+
+kvc_status kvc_saved_get(const struct kvc_saved *saved, const char *place, json_type type,
+                         json_t **value, struct kvc_error *err)
+{
+    *value = find(saved, place);
+    /* true and false are types of their own to jansson */
+    const bool fits =
+        type == JSON_TRUE ? json_is_boolean(*value) : *value != NULL && json_typeof(*value) == type;
+    if (fits)
+        return KVC_OK;
+    kvc_fail(err, KVC_EUSAGE, *value == NULL ? "is missing" : "is of another type");
+    kvc_error_set_where(err, "%s: %s", saved->path, place);
+    return kvc_error_set_expected(err, "%s", type_name(type));
+}
+
+const char *kvc_saved_text(const struct kvc_saved *saved, const char *place)
+{
+    const char *text = json_string_value(find(saved, place));
+    return text == NULL ? "" : text;
+}
+
+bool kvc_saved_is_true(const struct kvc_saved *saved, const char *place)
+{
+    return json_is_true(find(saved, place));
+}

@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""`kvconform compare` as somebody uses it: exit statuses, what is a regression, and what is refused.
+
+usage: compare.py KVCONFORM [TEST…]
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv[1])
+
+
+def bench(p50=10.0, p99=20.0, shape="(2,64,16,2,8):float16:2", **config):
+    """A report of `bench server` with one operation."""
+    return {"title": "Server Bench Result", "schema_version": 1, "suite_version": "0.1.0", "metrics": {
+        "config": {"rpc_url": "tcp://h:1", "kvcache_shape_spec": shape, "transfer_path": "engine_driven",
+                   "dialect": "0.5.6", "num_tokens": 512, "seed": 7, **config},
+        "results": {"total_requests": 3, "valid": True, "interrupted": False, "first_problem": ""},
+        "warm_retrieve": {"warm_retrieve_count": 3, "warm_retrieve_p50": p50, "warm_retrieve_p99": p99}}}
+
+
+def run(outcomes, **members):
+    """A report of `run`: {id: outcome}."""
+    return {"schema": 1, "kind": "run",
+            "run": {"dialect": "0.5.6", "stand_in": False, "server_version": "0.5.6", **members},
+            "summary": {"interrupted": False, "target_lost": False},
+            "results": [{"id": i, "outcome": o, **({"message": "it differs"} if o == "fail" else {})}
+                        for i, o in outcomes.items()]}
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, name, content):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return path
+
+    def call(self, *arguments):
+        return subprocess.run([PROGRAM, "compare", *arguments], capture_output=True, text=True, timeout=60)
+
+    def compare(self, old, new, *options, status):
+        """Compares one report with one, or lists of them."""
+        arguments = []
+        for side, reports in (("old", old), ("new", new)):
+            for i, report in enumerate(reports if isinstance(reports, list) else [reports]):
+                arguments += ["--" + side, self.file("%s%d.json" % (side, i), report)]
+        done = self.call(*arguments, *options)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def refused(self, *arguments, status=2, says=()):
+        done = self.call(*arguments)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(done.stdout, "")
+        for text in says:
+            self.assertIn(text, done.stderr)
+
+
+class Usage(Compare):
+    def test_sides(self):
+        a = self.file("a.json", bench())
+        self.refused(says=["which reports"])
+        self.refused(a, says=["which reports"])
+        self.refused(a, a, a)
+        self.refused("--old", a, says=["no --new"])
+        self.refused("--new", a, says=["no --old"])
+        self.refused("--old", a, "--new", a, a, says=["either"])
+        self.refused(*["--old", a] * 33, "--new", a, says=["at most 32"])
+        self.assertEqual(self.call(a, a).returncode, 0)
+
+    def test_fail_if(self):
+        a = self.file("a.json", bench())
+        self.refused(a, a, "--fail-if", "warm_retrieve.p99", says=["--fail-if 'warm_retrieve.p99', character 18"])
+        self.refused(a, a, "--fail-if", "warm_retreive.p99 > 1", says=["nearest: warm_retrieve.p99"])
+        self.refused(a, a, "--fail-if", "*.p51 > 1", says=["no figure '*.p51'"])
+
+    def test_output_that_cannot_be(self):
+        a = self.file("a.json", bench())
+        done = self.call(a, a, "--output", "/nonexistent/x")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--output: cannot write", done.stderr)
+
+
+class Files(Compare):
+    def test_what_is_no_report(self):
+        good = self.file("good.json", bench())
+        whole = json.dumps(bench()).encode()
+        for name, content, says in (
+                ("empty", b"", "line 1: is not JSON"),
+                ("truncated", whole[:len(whole) // 2], "is not JSON"),
+                ("text", b"hello\n", "is not JSON"),
+                ("binary", bytes(range(256)), "is not JSON"),
+                ("two", whole + whole, "is not JSON"),
+                ("deep", b"[" * 100000, "is not JSON"),
+                ("twice", b'{"a": 1, "a": 2}', "is not JSON"),
+                ("list", b"[]", "is no report"),
+                ("other", b'{"kind": "list", "schema": 1}', "is no report"),
+                ("reference client's", b'{"title": "Server Bench Result", "metrics": {}}', "is no report"),
+                ("huge", b" " * (33 << 20), "is larger than 32 MiB"),
+                ("newer", b'{"kind": "run", "schema": 99}', "version 99"),
+                ("newer bench", b'{"title": "Server Bench Result", "schema_version": 99}', "version 99"),
+                ("hollow", b'{"title": "Server Bench Result", "schema_version": 1}', "metrics: is missing"),
+                ("hollow run", b'{"kind": "run", "schema": 1}', "run.dialect: is missing")):
+            with self.subTest(name):
+                bad = self.file("bad.json", content)
+                self.refused(bad, bad, says=["bad.json", says])
+                if not name.endswith("run"):
+                    self.refused(good, bad, says=["bad.json", says])
+        self.refused(good, "/nonexistent", says=["/nonexistent: cannot be read"])
+        self.refused(good, "/", says=["/: cannot be read"])
+
+    def test_members_of_another_type(self):
+        good = self.file("good.json", bench())
+        for place, value in ((("metrics",), []), (("metrics", "config"), "x"), (("metrics", "results"), 1),
+                             (("metrics", "results", "valid"), "yes")):
+            with self.subTest(place):
+                report = bench()
+                member = report
+                for name in place[:-1]:
+                    member = member[name]
+                member[place[-1]] = value
+                self.refused(good, self.file("bad.json", report), says=["bad.json: metrics"])
+        for result, says in (({"outcome": "pass"}, "results[0].id"), ({"id": "a"}, "results[0].outcome"),
+                             ({"id": "a", "outcome": "splendid"}, "results[0].outcome"), (3, "results[0].id")):
+            report = run({})
+            report["results"] = [result]
+            bad = self.file("bad.json", report)
+            self.refused(bad, bad, says=["bad.json: " + says])
+
+    def test_hostile_texts(self):
+        hostile = "a\x1b[31m|\n\u009b"
+        done = self.compare(run({hostile: "pass"}), run({hostile: "fail"}), status=1)
+        self.assertNotIn("\x1b", done.stdout)
+        self.assertIn("\\x1b[31m|", done.stdout)
+        report = bench(path=hostile)
+        report["metrics"][hostile] = {hostile + "_p50": 1}
+        done = self.compare(bench(), report, "--force", status=0)
+        self.assertNotIn("\x1b", done.stdout)
+
+
+class Benches(Compare):
+    def test_one_run_each(self):
+        done = self.compare(bench(), bench(p50=10.9, p99=100), status=0)
+        self.assertIn("unknown", done.stdout)
+        self.assertIn("No regression", done.stdout)
+        done = self.compare(bench(), bench(p50=11.1), status=1)
+        self.assertIn("REGRESSION: *.p50 > 1.10", done.stdout)
+
+    def test_limits(self):
+        for limit, ratio, status in (("> 1.1", 1.1, 0), (">= 1.1", 1.1, 1), ("> 1.1", 1.2, 1), ("> 1.1", 0.5, 0),
+                                     ("< 0.9", 0.8, 1), ("< 0.9", 0.9, 0), ("<= 0.9", 0.9, 1), ("< 0.9", 1.5, 0)):
+            with self.subTest(limit=limit, ratio=ratio):
+                self.compare(bench(p99=20), bench(p99=20 * ratio), "--fail-if", "warm_retrieve.p99 " + limit,
+                             status=status)
+        self.compare(bench(p50=1), bench(p50=9), "--fail-if", "warm_retrieve.p99 > 1.1", status=0)
+        self.compare(bench(p50=1), bench(p50=9), "--fail-if", "*.p99 > 1.1", "--fail-if", "*.p50 > 1.1", status=1)
+
+    def test_from_nothing(self):
+        self.compare(bench(p50=0), bench(p50=0), status=0)
+        done = self.compare(bench(p50=0), bench(p50=1), "--format", "json", status=1)
+        self.assertIsNone(json.loads(done.stdout)["figures"][0]["ratio"])
+
+    def sides(self, old, new, **options):
+        return self.compare([bench(p50=x) for x in old], [bench(p50=x) for x in new], **options)
+
+    def test_noise(self):
+        # Medians 11 and 13.5 (1.23), and the runs reach into each other: 2 of 20 deals by chance.
+        done = self.sides([10, 11, 13], [12, 13.5, 15], status=0)
+        self.assertIn("within noise", done.stdout)
+        self.assertIn("10.0 %", done.stdout)
+        # The same medians, apart: 1 of 20.
+        done = self.sides([10, 11, 12], [13, 13.5, 15], status=1)
+        self.assertIn("5.0 %", done.stdout)
+        # Apart, and by less than the limit.
+        done = self.sides([10, 10.1, 10.2], [10.3, 10.4, 10.5], status=0)
+        self.assertIn("worse", done.stdout)
+        done = self.sides([10.3, 10.4, 10.5], [10, 10.1, 10.2], status=0)
+        self.assertIn("better", done.stdout)
+        # Two each have to be apart.
+        self.sides([10, 11], [12, 13], status=1)
+        self.sides([10, 12.5], [12, 15], status=0)
+
+    def test_a_limit_on_what_shrinks(self):
+        for new, status in (([5, 6, 7], 1), ([5, 6, 10.5], 0)):
+            self.compare([bench(p50=x) for x in (10, 11, 12)], [bench(p50=x) for x in new],
+                         "--fail-if", "*.p50 < 0.9", status=status)
+
+    def test_invalid_runs(self):
+        broken = bench()
+        broken["metrics"]["results"].update(valid=False, first_problem="seq 3, STORE: no reply")
+        del broken["metrics"]["warm_retrieve"]
+        done = self.compare(bench(), broken, status=1)
+        self.assertIn("new0.json: the run was not valid: seq 3, STORE: no reply", done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.compare(broken, bench(), status=1)
+        done = self.compare(bench(), broken, "--force", status=1)
+        self.assertIn("no new run was valid", done.stderr)
+        done = self.compare([bench(), broken], bench(), "--force", status=0)
+        self.assertIn("left out: ", done.stdout)
+        self.assertIn("old: 1 run", done.stdout)
+
+    def test_what_was_measured_differently(self):
+        for name, other in (("kvcache_shape_spec", bench(shape="(2,64,16,2,8):float16:4")),
+                            ("transfer_path", bench(transfer_path="lmcache_driven")),
+                            ("dialect", bench(dialect="0.5.1")), ("num_tokens", bench(num_tokens=768)),
+                            ("clients", bench(clients=4))):
+            with self.subTest(name):
+                done = self.compare(bench(), other, status=2)
+                self.assertIn("new0.json: metrics.config.%s: is not what" % name, done.stderr)
+                self.compare(other, bench(), status=2)
+                self.compare([bench(), other], bench(), status=2)
+                done = self.compare(bench(), other, "--force", status=0)
+                self.assertIn("metrics.config.%s differs" % name, done.stdout)
+        self.compare(bench(), bench(seed=8, rpc_url="tcp://h:2", transfer_mode="auto"), status=0)
+
+    def test_other_operations(self):
+        more = bench()
+        more["metrics"]["cold_store"] = {"cold_store_p50": 1}
+        self.assertIn("has no 'cold_store'", self.compare(more, bench(), status=2).stderr)
+        self.assertIn("has no 'cold_store'", self.compare(bench(), more, status=2).stderr)
+        self.compare(bench(), more, "--force", status=0)
+
+    def test_json(self):
+        done = self.compare([bench(p50=x) for x in (10, 11, 12)], [bench(p50=x) for x in (13, 13.5, 15)],
+                            "--format", "json", status=1)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["schema"], report["kind"], report["of"], report["regressions"]),
+                         (1, "comparison", "bench", 1))
+        self.assertEqual((report["old"]["runs"], len(report["new"]["files"])), (3, 3))
+        figure = report["figures"][0]
+        self.assertEqual((figure["operation"], figure["figure"], figure["unit"]), ("warm_retrieve", "p50", "ms"))
+        self.assertEqual(figure["old"], {"median": 11, "min": 10, "max": 12})
+        self.assertEqual(figure["new"], {"median": 13.5, "min": 13, "max": 15})
+        self.assertAlmostEqual(figure["ratio"], 13.5 / 11, 4)
+        self.assertAlmostEqual(figure["chance"], 0.05)
+        self.assertEqual((figure["verdict"], figure["limit"]), ("regression", "*.p50 > 1.10"))
+        self.assertEqual(report["figures"][1]["verdict"], "same")
+
+    def test_markdown_and_output(self):
+        a = self.file("a.json", bench())
+        path = os.path.join(self.folder.name, "report.md")
+        done = self.call(a, a, "--format", "markdown", "--output", path)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("| warm_retrieve | p50 | ms | 10.00 | 10.00 | 1.000 | - | same |", done.stdout)
+        with open(path) as file:
+            self.assertEqual(file.read(), done.stdout)
+
+
+class Runs(Compare):
+    def test_same(self):
+        done = self.compare(run({"a/b": "pass", "a/c": "fail"}), run({"a/c": "fail", "a/b": "pass"}), status=0)
+        self.assertIn("2 checks as before, 0 not. No regression.", done.stdout)
+
+    def test_changes(self):
+        for old, new, change, status in (
+                ("pass", "fail", "worse", 1), ("pass", "timeout", "worse", 1), ("known", "surprise", "worse", 1),
+                ("skip", "crash", "worse", 1), ("pass", "skip", "worse", 1), ("pass", "not-run", "worse", 1),
+                ("fail", "pass", "better", 0), ("fail", "known", "better", 0), ("fail", "crash", "changed", 0),
+                ("pass", "known", "changed", 0), ("skip", "pass", "changed", 0), ("known", "skip", "changed", 0),
+                ("pass", None, "vanished", 1), ("fail", None, "vanished", 0), ("skip", None, "vanished", 0),
+                (None, "pass", "appeared", 0), (None, "skip", "appeared", 0), (None, "fail", "appeared", 1)):
+            with self.subTest(old=old, new=new):
+                done = self.compare(run({"a/b": old} if old else {}), run({"a/b": new} if new else {}),
+                                    "--format", "json", status=status)
+                report = json.loads(done.stdout)
+                self.assertEqual(report["checks"], [{"id": "a/b", "change": change, "regression": status == 1,
+                                                     "old": [old] if old else [], "new": [new] if new else [],
+                                                     **({"message": "it differs"} if new == "fail" else {})}])
+
+    def test_several_runs_each(self):
+        """A check that failed now and then before is not a regression when it does so again."""
+        good, bad = run({"a/b": "pass"}), run({"a/b": "fail"})
+        self.compare([good, bad], [bad, good], status=0)
+        self.compare([good, bad], [bad], status=0)
+        self.assertIn("pass, fail", self.compare([good, good], [good, bad], status=1).stdout)
+
+    def test_regressions_first(self):
+        done = self.compare(run({"a": "fail", "b": "pass", "z": "pass"}), run({"a": "pass", "c": "pass", "z": "fail"}),
+                            status=1)
+        rows = [line.replace(" (REGRESSION)", "!").split()[:2] for line in done.stdout.splitlines()[4:8]]
+        self.assertEqual(rows, [["worse!", "z"], ["vanished!", "b"], ["better", "a"], ["appeared", "c"]])
+
+    def test_refused(self):
+        self.assertIn("run.dialect", self.compare(run({}), run({}, dialect="0.5.1"), status=2).stderr)
+        self.assertIn("run.stand_in", self.compare(run({}), run({}, stand_in=True), status=2).stderr)
+        self.compare(run({}), run({}, dialect="0.5.1"), "--force", status=0)
+        for member in ("interrupted", "target_lost"):
+            cut = run({"a": "pass"})
+            cut["summary"][member] = True
+            self.compare(run({"a": "pass"}), cut, status=1)
+            self.compare(run({"a": "pass"}), cut, "--force", status=0)
+        self.assertIn("another command", self.compare(run({}), bench(), status=2).stderr)
+        self.assertIn("has no figures", self.compare(run({}), run({}), "--fail-if", "a.b > 1", status=2).stderr)
+
+    def test_notes(self):
+        done = self.compare(run({}), run({}, server_version="0.5.7"), status=0)
+        self.assertIn("version of the server: 0.5.6, now 0.5.7", done.stdout)
+
+
+class OwnReports(Compare):
+    """What the program writes is what it reads."""
+
+    def test_run(self):
+        path = os.path.join(self.folder.name, "run.json")
+        subprocess.run([PROGRAM, "run", "--select", "control/noop*", "--json", path], capture_output=True, check=True)
+        self.assertEqual(self.call(path, path).returncode, 0)
+
+    def test_bench(self):
+        path = os.path.join(self.folder.name, "bench.json")
+        for defect, status in (([], 0), (["--defect", "kv-swapped"], 1)):
+            subprocess.run([PROGRAM, "bench", "server", "--mode", "cpu", "--transfer-mode", "lmcache_driven",
+                            "--kvcache-shape-spec", "(2,64,16,2,8):float16:2", "--end", "3", "--interval", "0", "-q",
+                            "--format", "json", "--output", path, "--launch",
+                            PROGRAM + " mock --bind tcp://127.0.0.1:{rpc_port} --http 127.0.0.1:{http_port} " +
+                            " ".join(defect)], capture_output=True)
+            self.assertEqual(self.call(path, path).returncode, status)
+
+
+if __name__ == "__main__":
+    del sys.argv[1]
+    unittest.main()
