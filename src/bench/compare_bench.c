@@ -50,13 +50,30 @@ static bool is_latency(const char *figure)
            (figure[0] == 'p' && figure[1] >= '0' && figure[1] <= '9');
 }
 
+/* The figures that are no latency. */
+static const struct {
+    const char *name, *unit;
+    int direction;
+} others[] = {
+    {"tokens_per_second", "tokens/s", 1},
+    {"gigabytes_per_second", "GB/s", 1},
+    {"speed", "GB/s", 1},
+    {"memcpy_share", "", 1},
+};
+
 int kvc_figure_direction(const char *figure)
 {
+    for (size_t i = 0; i < KVC_COUNT_OF(others); i++)
+        if (strcmp(figure, others[i].name) == 0)
+            return others[i].direction;
     return is_latency(figure) ? -1 : 0;
 }
 
 const char *kvc_figure_unit(const char *figure)
 {
+    for (size_t i = 0; i < KVC_COUNT_OF(others); i++)
+        if (strcmp(figure, others[i].name) == 0)
+            return others[i].unit;
     return is_latency(figure) ? "ms" : "";
 }
 
@@ -326,6 +343,21 @@ static kvc_status each_limit_is_about_something(const struct benches *benches,
     return KVC_OK;
 }
 
+/* What a difference may come from besides the server. */
+static void note_surroundings(const struct benches *benches)
+{
+    static const struct {
+        const char *place, *what;
+    } texts[] = {
+        {"suite_version", "version of kvconform"},
+        {"machine.cpu", "processor"},
+        {"machine.kernel", "kernel"},
+    };
+    for (size_t i = 0; i < KVC_COUNT_OF(texts); i++)
+        kvc_compare_note_text(benches->old.reports[0], benches->new.reports[0], texts[i].place,
+                              texts[i].what, &benches->comparison->notes);
+}
+
 kvc_status kvc_compare_benches(const struct kvc_compare_options *options,
                                struct kvc_comparison *comparison, struct kvc_error *err)
 {
@@ -339,8 +371,7 @@ kvc_status kvc_compare_benches(const struct kvc_compare_options *options,
     if (benches.old.count + benches.new.count == 2)
         kvc_compare_note(&comparison->notes, "one run each: how much runs differ by chance is "
                                              "unknown, and a limit decides alone");
-    kvc_compare_note_text(benches.old.reports[0], benches.new.reports[0], "suite_version",
-                          "version of kvconform", &comparison->notes);
+    note_surroundings(&benches);
     add_figures(&benches);
     return each_limit_is_about_something(&benches, err);
 }

@@ -193,6 +193,19 @@ class Benches(Compare):
             self.compare([bench(p50=x) for x in (10, 11, 12)], [bench(p50=x) for x in new],
                          "--fail-if", "*.p50 < 0.9", status=status)
 
+    def test_figures_that_should_grow(self):
+        slow, fast = bench(), bench()
+        for report, speed in ((slow, 1.0), (fast, 2.0)):
+            for name in ("tokens_per_second", "gigabytes_per_second", "speed", "memcpy_share"):
+                report["metrics"]["warm_retrieve"]["warm_retrieve_" + name] = speed
+        self.assertEqual(self.compare([slow] * 3, [fast] * 3, status=0).stdout.count("better"), 4)
+        self.assertEqual(self.compare([fast] * 3, [slow] * 3, status=0).stdout.count("worse"), 4)
+
+    def test_another_machine(self):
+        old, new = bench(), bench()
+        old["machine"], new["machine"] = {"cpu": "A"}, {"cpu": "B"}
+        self.assertIn("processor: A, now B", self.compare(old, new, status=0).stdout)
+
     def test_invalid_runs(self):
         broken = bench()
         broken["metrics"]["results"].update(valid=False, first_problem="seq 3, STORE: no reply")
