@@ -63,6 +63,16 @@ static kvc_status set_number(const struct kvc_option *option, const char *text, 
     return refuse(text, accepted, err);
 }
 
+static kvc_status set_rate(const char *text, void *value, struct kvc_error *err)
+{
+    char *end = NULL;
+    const double rate = strtod(text, &end);
+    if (end == text || *end != '\0' || !(rate > 0 && rate <= 1e9))
+        return refuse(text, "a number above 0, such as 200 or 0.5", err);
+    *(double *)value = rate;
+    return KVC_OK;
+}
+
 static kvc_status set_seed(const char *text, void *value, struct kvc_error *err)
 {
     char *end = NULL;
@@ -144,6 +154,8 @@ static kvc_status set_value(const struct kvc_option *option, const char *text, v
         return KVC_OK;
     case KVC_OPTION_NUMBER:
         return set_number(option, text, value, err);
+    case KVC_OPTION_RATE:
+        return set_rate(text, value, err);
     case KVC_OPTION_SEED:
         return set_seed(text, value, err);
     case KVC_OPTION_SECONDS:

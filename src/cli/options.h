@@ -9,6 +9,7 @@ enum kvc_option_kind {
     KVC_OPTION_TEXT,    /* const char * */
     KVC_OPTION_TEXTS,   /* struct kvc_texts: may be given several times */
     KVC_OPTION_NUMBER,  /* int64_t, not below minimum */
+    KVC_OPTION_RATE,    /* double, above 0: "200" or "0.5" */
     KVC_OPTION_SEED,    /* uint64_t, decimal or 0x… */
     KVC_OPTION_SECONDS, /* int64_t milliseconds, from "10" or "0.5" */
     KVC_OPTION_PAUSE,   /* the same, and 0 is one, too */

@@ -156,7 +156,7 @@ static kvc_status await_prefetch(const struct kvc_rpc *rpc, struct kvc_str reque
                      (long long)rpc->timeout_ms);
             return name_operation(err, query.op, KVC_ETIMEOUT);
         }
-        kvc_sleep_ms(pause);
+        kvc_client_pause(rpc->client, pause);
         pause = 2 * pause < LONGEST_PAUSE_MS ? 2 * pause : LONGEST_PAUSE_MS;
     }
 }

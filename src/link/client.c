@@ -44,6 +44,7 @@ struct kvc_client {
     struct kvc_frames unclaimed[MAX_UNCLAIMED]; /* a ring */
     size_t unclaimed_first, unclaimed_count, unclaimed_bytes;
     struct kvc_client_counters counters;
+    int64_t waited_ns;
     kvc_client_trace_func *trace;
     void *trace_user;
 };
@@ -95,6 +96,18 @@ void kvc_client_set_trace(struct kvc_client *client, kvc_client_trace_func *trac
 struct kvc_client_counters kvc_client_counters(const struct kvc_client *client)
 {
     return client->counters;
+}
+
+int64_t kvc_client_waited_ns(const struct kvc_client *client)
+{
+    return client->waited_ns;
+}
+
+void kvc_client_pause(struct kvc_client *client, int64_t milliseconds)
+{
+    const int64_t begin = kvc_now_ns();
+    kvc_sleep_ms(milliseconds);
+    client->waited_ns += kvc_now_ns() - begin;
 }
 
 /* ---- uids: msgpack uints in their shortest form ---- */
@@ -344,7 +357,10 @@ kvc_status kvc_client_await(struct kvc_client *client, uint64_t uid, int64_t tim
     if (uid >= client->request_count || client->requests[uid].state == TAKEN ||
         client->requests[uid].state == GIVEN_UP)
         return kvc_fail(err, KVC_EUSAGE, "request %llu is not in flight", (unsigned long long)uid);
-    return await(client, uid, timeout_ms, err);
+    const int64_t begin = kvc_now_ns();
+    const kvc_status status = await(client, uid, timeout_ms, err);
+    client->waited_ns += kvc_now_ns() - begin;
+    return status;
 }
 
 kvc_status kvc_client_wait(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,

@@ -33,6 +33,11 @@ void kvc_client_close(struct kvc_client *client);
 void kvc_client_set_trace(struct kvc_client *client, kvc_client_trace_func *trace, void *user);
 struct kvc_client_counters kvc_client_counters(const struct kvc_client *client);
 
+/* How long this client has waited for replies so far, pauses included. */
+int64_t kvc_client_waited_ns(const struct kvc_client *client);
+/* Sleeps before asking again whether something is done: as part of waiting for it. */
+void kvc_client_pause(struct kvc_client *client, int64_t milliseconds);
+
 /* Sends a request: body is [op, payload…]; the client puts the next uid (msgpack uint, from 0)
  * before it. Takes the frames over (emptied, sent or not); those that own their bytes travel without
  * a copy, and are then released from a thread of libzmq. *uid names the request for
