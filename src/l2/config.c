@@ -4,7 +4,13 @@
 
 #include "src/l2/l2.h"
 
-static const struct kvc_l2_adapter *const adapters[] = {&kvc_l2_fs, &kvc_l2_mock};
+static const struct kvc_l2_adapter *const adapters[] = {
+    &kvc_l2_fs,
+    &kvc_l2_mock,
+#ifdef KVC_WITH_HIREDIS
+    &kvc_l2_resp,
+#endif
+};
 
 /* Members that LMCache takes for every type. */
 static const struct kvc_l2_field common[] = {
@@ -64,6 +70,11 @@ static bool is_only(const struct kvc_l2_field *field, const json_t *value)
     return same;
 }
 
+static bool is_in_range(const struct kvc_l2_field *field, double number)
+{
+    return number >= field->minimum && (field->maximum == 0 || number <= field->maximum);
+}
+
 static bool set_member(const struct kvc_l2_field *field, const json_t *value,
                        struct kvc_arena *arena, uint8_t *place)
 {
@@ -76,12 +87,12 @@ static bool set_member(const struct kvc_l2_field *field, const json_t *value,
         *(bool *)place = json_is_true(value);
         return true;
     case KVC_L2_INTEGER:
-        if (!json_is_integer(value) || (double)json_integer_value(value) < field->minimum)
+        if (!json_is_integer(value) || !is_in_range(field, (double)json_integer_value(value)))
             return false;
         *(int64_t *)(void *)place = json_integer_value(value);
         return true;
     case KVC_L2_NUMBER:
-        if (!json_is_number(value) || !(json_number_value(value) >= field->minimum))
+        if (!json_is_number(value) || !is_in_range(field, json_number_value(value)))
             return false;
         *(double *)(void *)place = json_number_value(value);
         return true;

@@ -36,17 +36,13 @@ struct kvc_l2_memory {
 /* Does it, and sets the outcome where that is not KVC_L2_FAILED, which it was before. KVC_OK, also for
  * an absent object, or what failed. */
 typedef kvc_status kvc_l2_func(void *lane, struct kvc_l2_item *item, struct kvc_error *err);
-/* The same for several items in one go. KVC_OK, or the error of the first that failed: the ones
- * behind it are tried all the same. */
-typedef kvc_status kvc_l2_batch_func(void *lane, struct kvc_l2_item *items, size_t count,
-                                     struct kvc_error *err);
 
 /* A member of the JSON. */
 enum kvc_l2_field_kind {
     KVC_L2_TEXT,      /* const char *: not empty when required */
     KVC_L2_BOOL,      /* bool */
-    KVC_L2_INTEGER,   /* int64_t, not below minimum */
-    KVC_L2_NUMBER,    /* double, not below minimum */
+    KVC_L2_INTEGER,   /* int64_t, from minimum to maximum */
+    KVC_L2_NUMBER,    /* double, from minimum to maximum */
     KVC_L2_ONLY,      /* one value, the default of LMCache: text of the JSON in `only` */
     KVC_L2_NO_MATTER, /* whatever LMCache takes: it changes nothing here */
 };
@@ -58,6 +54,7 @@ struct kvc_l2_field {
     bool required;
     bool secret; /* not for reports */
     double minimum;
+    double maximum; /* 0: none */
     const char *only;
     const char *accepted; /* for messages: "a folder's path" */
 };
@@ -80,7 +77,6 @@ struct kvc_l2_adapter {
     /* A lane is what one thread works with: a connection, say. Errors as for open. */
     kvc_status (*open_lane)(void *store, void **lane, struct kvc_error *err);
     kvc_l2_func *operations[KVC_L2_OPERATION_COUNT];
-    kvc_l2_batch_func *batches[KVC_L2_OPERATION_COUNT]; /* NULL: one after the other */
     void (*close_lane)(void *lane);
     /* Closes the store when every lane is closed; makes durable what is not. */
     kvc_status (*close)(void *store, struct kvc_error *err);
@@ -88,6 +84,7 @@ struct kvc_l2_adapter {
 
 extern const struct kvc_l2_adapter kvc_l2_fs;
 extern const struct kvc_l2_adapter kvc_l2_mock;
+extern const struct kvc_l2_adapter kvc_l2_resp; /* in builds with hiredis */
 
 struct kvc_l2_config {
     const struct kvc_l2_adapter *adapter;

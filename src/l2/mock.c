@@ -54,6 +54,7 @@ static const struct kvc_l2_field fields[] = {
     {.name = "mock_failure_rate",
      .kind = KVC_L2_NUMBER,
      .offset = FIELD(failure_rate),
+     .maximum = 1,
      .accepted = "a share from 0 to 1"},
 };
 
@@ -222,13 +223,8 @@ static kvc_status mock_remove(void *lane, struct kvc_l2_item *item, struct kvc_e
 static kvc_status mock_open(const void *values, const struct kvc_l2_memory *memory, void **opened,
                             struct kvc_error *err)
 {
-    (void)memory;
+    (void)memory, (void)err;
     const struct config *config = values;
-    if (config->failure_rate > 1) {
-        kvc_fail(err, KVC_EUSAGE, "%g is no share", config->failure_rate);
-        kvc_error_set_where(err, "mock_failure_rate");
-        return kvc_error_set_expected(err, "a share from 0 to 1");
-    }
     struct store *store = kvc_alloc_zero(1, sizeof(*store));
     store->config = *config;
     store->capacity = config->max_size_gb < 1e9 ? (size_t)(config->max_size_gb * gib) : SIZE_MAX;

@@ -6,8 +6,6 @@ kvc_status kvc_l2_run(const struct kvc_l2_adapter *adapter, void *lane,
 {
     for (size_t i = 0; i < count; i++)
         items[i].outcome = KVC_L2_FAILED;
-    if (adapter->batches[operation] != NULL)
-        return adapter->batches[operation](lane, items, count, err);
     kvc_status first = KVC_OK;
     for (size_t i = 0; i < count; i++) {
         const kvc_status status =
