@@ -1,32 +1,14 @@
 /* Gather and scatter against their plain versions: shapes, block orders, skips and alignments at
  * random. KVC_TEST_SEED=N repeats a failure; KVC_TEST_SEED=random draws a seed and names it. */
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <sys/random.h>
 
-#include "src/base/clock.h"
 #include "src/kv/paged.h"
 #include "src/kv/transfer.h"
+#include "tests/unit/kv/at_random.h"
 #include "tests/unit/kv/samples.h"
 
 enum { CASES = 250, GUARD = 256, MOST_BLOCKS = 512, MOST_LAYERS = 8 };
 enum { POISON = 0x5a, GUARD_BYTE = 0xc3 };
-
-static uint64_t chosen_seed(void)
-{
-    const char *text = getenv("KVC_TEST_SEED");
-    uint64_t seed = 1;
-    if (text != NULL && strcmp(text, "random") == 0)
-        cr_assert_eq(getrandom(&seed, sizeof(seed), 0), (ssize_t)sizeof(seed));
-    else if (text != NULL)
-        seed = strtoull(text, NULL, 0);
-    return seed;
-}
-
-static int64_t pick(struct kvc_random *random, const int64_t *choices, size_t count)
-{
-    return choices[kvc_random_below(random, count)];
-}
 
 struct sample {
     struct kvc_geometry geometry;
