@@ -102,17 +102,17 @@ static void list_leaked_fds(const struct open_fds *before, struct kvc_buffer *na
 }
 
 /* What the check opened and did not close: the check is wrong, or the library below it. libzmq closes
- * sockets a moment after it is told to. */
+ * sockets a moment after it is told to, on a machine that is busy a long one. */
 static void report_leaked_fds(const struct open_fds *before, struct kvc_verdict *verdict)
 {
-    enum { PATIENCE_MS = 500 };
+    enum { PATIENCE_MS = 3000, PAUSE_MS = 2 };
     const int64_t deadline_ms = kvc_now_ms() + PATIENCE_MS;
     struct kvc_buffer names = {0};
     if (verdict->outcome != KVC_OUTCOME_PASS)
         return;
     list_leaked_fds(before, &names);
     while (names.size > 0 && kvc_now_ms() < deadline_ms) {
-        kvc_sleep_ms(1);
+        kvc_sleep_ms(PAUSE_MS);
         names.size = 0;
         list_leaked_fds(before, &names);
     }
