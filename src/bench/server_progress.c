@@ -1,11 +1,12 @@
 /* What a run says while it lasts. */
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "src/base/clock.h"
 #include "src/bench/server_parts.h"
 
-enum { LINE_SIZE = 1024 };
+enum { LINE_SIZE = 1024, USUAL_COLUMNS = 80 };
 
 /* One line, whoever else writes; a line that is written again and again makes room for it. */
 static void put_line(struct kvc_bench *bench, const char *line)
@@ -83,11 +84,19 @@ static void describe_operations(const struct kvc_bench_measurement *measurement,
     for (size_t i = 0; i < KVC_BENCH_OPERATION_COUNT && used < size; i++) {
         const struct kvc_histogram *latency = &measurement->operations[i].latency;
         if (latency->count > 0)
-            used += (size_t)snprintf(out + used, size - used, "  %s %.2f/%.2f ms",
-                                     kvc_bench_operation_names[i],
-                                     (double)kvc_histogram_percentile(latency, 0.5) / 1e6,
-                                     (double)kvc_histogram_percentile(latency, 0.99) / 1e6);
+            used +=
+                (size_t)snprintf(out + used, size - used, "  %s %.2f", kvc_bench_operation_names[i],
+                                 (double)kvc_histogram_percentile(latency, 0.99) / 1e6);
     }
+}
+
+/* A line that is wider than the terminal would leave its beginning behind. */
+static int columns_of(FILE *terminal)
+{
+    struct winsize window;
+    if (ioctl(fileno(terminal), TIOCGWINSZ, &window) != 0 || window.ws_col == 0)
+        return USUAL_COLUMNS - 1;
+    return window.ws_col - 1;
 }
 
 void kvc_bench_live_show(struct kvc_bench *bench, const char *what)
@@ -95,13 +104,14 @@ void kvc_bench_live_show(struct kvc_bench *bench, const char *what)
     if (!bench->options->live || bench->options->progress == NULL)
         return;
     char operations[256] = "";
-    int64_t seconds = 0;
     if (bench->measuring != NULL)
         describe_operations(bench->measuring, operations, sizeof(operations));
-    seconds = (kvc_now_ns() - bench->phase->begin_ns) / 1000000000;
+    const int64_t seconds = (kvc_now_ns() - bench->phase->begin_ns) / 1000000000;
+    char line[LINE_SIZE];
+    snprintf(line, sizeof(line), "%s  %lld s  %s%s", what, (long long)seconds,
+             operations[0] == '\0' ? "" : "p99 ms:", operations);
     pthread_mutex_lock(&bench->lock);
-    fprintf(bench->options->progress, "\r\x1b[K%s  %lld s  %s%s", what, (long long)seconds,
-            operations[0] == '\0' ? "" : "p50/p99:", operations);
+    fprintf(bench->options->progress, "\r\x1b[K%.*s", columns_of(bench->options->progress), line);
     fflush(bench->options->progress);
     bench->live_shown = true;
     pthread_mutex_unlock(&bench->lock);

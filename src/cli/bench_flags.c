@@ -8,6 +8,7 @@
 enum { MAX_CLIENTS = 256 };
 
 static const char *const modes[] = {"cpu", "gpu", NULL};
+static const char *const on_off[] = {"on", "off", NULL};
 static const char *const formats[] = {"terminal", "json", NULL};
 
 #define FLAG(member) offsetof(struct kvc_bench_flags, member)
@@ -159,6 +160,38 @@ static const struct kvc_option report_options[] = {
      .help = "no progress, and no report on stdout: only the exit status, and --output"},
 };
 
+static const struct kvc_option profile_options[] = {
+    {.name = "flamegraph",
+     .kind = KVC_OPTION_CHOICE,
+     .offset = FLAG(flamegraph.on),
+     .argument = "on|off",
+     .choices = on_off,
+     .help =
+         "on: record flame graphs of the server while it is loaded, by `lmcache tool flamegraph`, "
+         "which must be on PATH (default off)"},
+    {.name = "profile-server-pid",
+     .kind = KVC_OPTION_NUMBER,
+     .offset = FLAG(flamegraph.pid),
+     .argument = "PID",
+     .help = "the server's process"},
+    {.name = "flamegraph-mode",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(flamegraph.modes),
+     .argument = "MODE[,MODE...]",
+     .help = "on-cpu, off-cpu, wakeup, offwake, wall or gil (default); several are recorded at the "
+             "same time"},
+    {.name = "flamegraph-output",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(flamegraph.output),
+     .argument = "FILE",
+     .help = "the picture (default: /tmp/lmcache_bench_flames/server-pidPID.MODE.svg)"},
+    {.name = "flamegraph-scripts-dir",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(flamegraph.scripts_dir),
+     .argument = "DIR",
+     .help = "where flamegraph.pl is, for modes other than wall and gil (default: the tool's)"},
+};
+
 void kvc_bench_flags_init(struct kvc_bench_flags *flags)
 {
     *flags = (struct kvc_bench_flags){
@@ -174,6 +207,7 @@ void kvc_bench_flags_init(struct kvc_bench_flags *flags)
         .clients = 1,
         .prepared = 4,
         .ramp_step_ms = 5000,
+        .flamegraph = {.on = "off", .modes = "gil"},
         .format = "terminal",
     };
 }
@@ -186,7 +220,9 @@ void kvc_bench_flags_groups(struct kvc_bench_flags *flags,
     groups[1] = (struct kvc_option_group){"Load", load_options, KVC_COUNT_OF(load_options), flags};
     groups[2] =
         (struct kvc_option_group){"Report", report_options, KVC_COUNT_OF(report_options), flags};
-    groups[3] = (struct kvc_option_group){"Target", kvc_target_flag_table, kvc_target_flag_count,
+    groups[3] =
+        (struct kvc_option_group){"Profile", profile_options, KVC_COUNT_OF(profile_options), flags};
+    groups[4] = (struct kvc_option_group){"Target", kvc_target_flag_table, kvc_target_flag_count,
                                           &flags->target};
 }
 
@@ -268,5 +304,6 @@ kvc_status kvc_bench_flags_resolve(const struct kvc_bench_flags *flags,
     };
     KVC_GUARD(check_amounts(flags, err));
     KVC_GUARD(check_kv_cache(flags, err));
+    KVC_GUARD(kvc_flamegraph_check(&flags->flamegraph, err));
     return resolve_load(flags, options, limit, err);
 }

@@ -4,6 +4,7 @@
 
 #include "src/bench/server.h"
 #include "src/cli/cli.h"
+#include "src/cli/flamegraph.h"
 
 struct kvc_bench_flags {
     struct kvc_target_flags target;
@@ -15,6 +16,7 @@ struct kvc_bench_flags {
     const char *workload, *ramp;
     int64_t clients, warmup, duration_ms, prepared, shared_tokens, ramp_step_ms;
     double rate;
+    struct kvc_flamegraph_flags flamegraph;
     const char *format, *output;
     bool quiet;
 };
@@ -23,7 +25,7 @@ struct kvc_bench_flags {
 void kvc_bench_flags_init(struct kvc_bench_flags *flags);
 
 /* The options by the headings of the help, to be filled into flags. */
-enum { KVC_BENCH_GROUP_COUNT = 4 };
+enum { KVC_BENCH_GROUP_COUNT = 5 };
 void kvc_bench_flags_groups(struct kvc_bench_flags *flags,
                             struct kvc_option_group groups[KVC_BENCH_GROUP_COUNT]);
 

@@ -138,14 +138,21 @@ static int run_on_target(const struct kvc_bench_flags *flags,
     options->live = isatty(STDERR_FILENO) == 1;
     options->stop = &stop;
     struct kvc_error err = KVC_ERROR_INIT;
-    struct kvc_bench_server_result result;
-    kvc_status status = kvc_bench_server_run(options, &result, &err);
+    struct kvc_error picture_err = KVC_ERROR_INIT;
+    struct kvc_bench_server_result result = {0};
+    struct kvc_flamegraph flamegraph;
+    kvc_status status = kvc_flamegraph_start(&flags->flamegraph, &flamegraph, &err);
+    if (status == KVC_OK)
+        status = kvc_bench_server_run(options, &result, &err);
+    const kvc_status picture = kvc_flamegraph_stop(&flamegraph, options->progress, &picture_err);
     if (status == KVC_OK)
         status = write_report(flags, options, &result, file, &err);
-    int exit_status = kvc_exit_status(status);
     if (status != KVC_OK)
         kvc_print_error(&err);
-    else
+    else if (picture != KVC_OK)
+        kvc_print_error(&picture_err);
+    int exit_status = kvc_exit_status(status != KVC_OK ? status : picture);
+    if (exit_status == KVC_EXIT_OK)
         exit_status = status_of(&result);
     kvc_bench_server_result_clear(&result);
     return exit_status;
