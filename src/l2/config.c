@@ -5,8 +5,7 @@
 #include "src/l2/l2.h"
 
 static const struct kvc_l2_adapter *const adapters[] = {
-    &kvc_l2_fs,
-    &kvc_l2_mock,
+    &kvc_l2_fs,   &kvc_l2_raw_block, &kvc_l2_s3, &kvc_l2_mock,
 #ifdef KVC_WITH_HIREDIS
     &kvc_l2_resp,
 #endif

@@ -84,6 +84,8 @@ struct kvc_l2_adapter {
 
 extern const struct kvc_l2_adapter kvc_l2_fs;
 extern const struct kvc_l2_adapter kvc_l2_mock;
+extern const struct kvc_l2_adapter kvc_l2_raw_block;
+extern const struct kvc_l2_adapter kvc_l2_s3;
 extern const struct kvc_l2_adapter kvc_l2_resp; /* in builds with hiredis */
 
 struct kvc_l2_config {
