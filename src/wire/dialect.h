@@ -87,6 +87,7 @@ enum kvc_feature {
                                     << 18, /* FREE_LOOKUP_LOCKS acts on the session's own lookup */
     KVC_FEATURE_TP_SIZE_LOCKS = 1u << 19,  /* lock count from tp_size and world_size */
     KVC_FEATURE_FUSED_SPLIT = 1u << 20,    /* 4-D fused tensors are split into K and V */
+    KVC_FEATURE_P2P_GAPS = 1u << 21,       /* P2P_LOOKUP_AND_LOCK: also what is behind a gap */
 };
 
 struct kvc_dialect {

@@ -9,7 +9,8 @@
 
 /* ---- refusals ---- */
 
-/* Requests that are refused, each for another reason, all under one request id. */
+/* Requests that are refused, each for another reason, all under one request id. The last one is
+ * answered: the server is done with all of them then, for it serves a client's transfers in order. */
 static void send_refused(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key)
 {
     const bool mapped = worker->path == KVC_PATH_LMCACHE_DRIVEN;
@@ -21,10 +22,9 @@ static void send_refused(struct kvc_ctx *ctx, struct kvc_worker *worker, const s
     for (size_t i = 0; i < blocks.count; i++)
         bad_blocks[i] = no_block;
     struct kvc_request requests[] = {
-        kvc_blocks_request(ctx, store, worker, key, blocks),    /* of nobody */
-        kvc_blocks_request(ctx, store, worker, key, blocks),    /* not whole chunks */
-        kvc_blocks_request(ctx, store, worker, key, blocks),    /* of no rank */
-        kvc_blocks_request(ctx, retrieve, worker, key, blocks), /* of what is not there */
+        kvc_blocks_request(ctx, store, worker, key, blocks), /* of nobody */
+        kvc_blocks_request(ctx, store, worker, key, blocks), /* not whole chunks */
+        kvc_blocks_request(ctx, store, worker, key, blocks), /* of no rank */
         kvc_blocks_request(ctx, retrieve, worker, key, kvc_ints_slice(blocks, 0, 1)),
     };
     requests[0].instance_id = kvc_fresh_instance_id(ctx);
@@ -37,6 +37,8 @@ static void send_refused(struct kvc_ctx *ctx, struct kvc_worker *worker, const s
                                     (struct kvc_ints){bad_blocks, blocks.count})
                : kvc_transfer_request(KVC_OP_COMMIT_STORE, worker, key); /* not prepared */
     kvc_send(ctx, &worker->rpc, &last);
+    const struct kvc_request miss = kvc_blocks_request(ctx, retrieve, worker, key, blocks);
+    kvc_call(ctx, &worker->rpc, &miss);
 }
 
 #define L1 "storage_manager.l1_manager."
@@ -53,7 +55,6 @@ static void refusals_leave_nothing(struct kvc_ctx *ctx)
     for (int round = 0; round < ROUNDS; round++) {
         const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
         send_refused(ctx, worker, &key);
-        kvc_expect_served(ctx, &worker->rpc, "NOOP after requests that are refused");
         kvc_end_session(ctx, worker, &key);
     }
     for (size_t i = 0; i < KVC_COUNT_OF(counters); i++)

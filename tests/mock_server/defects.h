@@ -177,7 +177,7 @@
     X(PREPARE_RETRIEVE_ONCE, "prepare-retrieve-once", "a second PREPARE_RETRIEVE before COMMIT_RETRIEVE misses", "implementer's slip") \
     X(P2P_RESULT_KEPT, "p2p-result-kept", "the result of a P2P task is given again and again", "B39") \
     X(P2P_LOCKS_NOTHING, "p2p-locks-nothing", "P2P_LOOKUP_AND_LOCK finds and does not lock", "B28") \
-    X(P2P_COUNTS_GAPS, "p2p-counts-gaps", "P2P_LOOKUP_AND_LOCK finds objects behind an absent one", "7.4") \
+    X(P2P_GAPS_REVERSED, "p2p-gaps-reversed", "P2P_LOOKUP_AND_LOCK finds objects behind an absent one where the dialect does not, and the reverse", "7.4") \
     X(P2P_OFFSET_WRONG, "p2p-offset-wrong", "P2P lookups give offsets one page too far", "N23") \
     /* retrieve and skip */                                                                        \
     X(MISS_IS_SUCCESS, "miss-is-success", "a retrieve that misses the last chunk answers success", "N01") \
@@ -207,6 +207,7 @@
     X(STORES_SIXTEEN, "stores-sixteen", "STORE keeps the first 16 chunks of its window", "implementer's slip") \
     X(STORE_REPLACES_STORE, "store-replaces-store", "a STORE of a request drops an earlier one that is not visible yet", "B61") \
     X(STORE_READS_LATE, "store-reads-late", "STORE is answered before the blocks are read", "N04") \
+    X(STORE_READS_SUCCESSOR, "store-reads-successor", "a STORE that is under way when its instance leaves reads the memory of the next instance of that id", "N22") \
     X(BEHIND_GAP_LOST, "behind-gap-lost", "STORE keeps nothing of a window whose previous chunk is not there", "B61") \
     X(BLOCK_ZERO_IS_ONE, "block-zero-is-one", "block id 0 is taken for 1", "B57") \
     X(BLOCK_IDS_AS_SET, "block-ids-as-set", "block ids that are named again are left out, and the last other one put in for them", "implementer's slip") \

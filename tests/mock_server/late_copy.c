@@ -39,13 +39,29 @@ void mock_late_copy_begin(const struct mock_window *window, const struct mock_in
     transfer->end_ms = window->mock->now_ms + LATE_MS;
 }
 
-static void make(struct mock *mock, const struct mock_transfer *transfer)
+/* The instance whose memory is read: the one that stored, or, with the other defect, the next one of its
+ * id, if it came with other memory of the same form. NULL: none. */
+static const struct mock_instance *read_instance(struct mock *mock,
+                                                 const struct mock_transfer *transfer)
 {
     const struct mock_instance *instance =
         mock_registry_find(&mock->registry, MOCK_LMCACHE_DRIVEN, transfer->instance_id);
-    if (instance == NULL ||
-        memcmp(instance->arguments, transfer->late->arguments, sizeof(instance->arguments)) != 0)
-        return; /* left, or registered anew */
+    if (instance == NULL)
+        return NULL;
+    const bool is_same =
+        memcmp(instance->arguments, transfer->late->arguments, sizeof(instance->arguments)) == 0;
+    if (mock_has(mock, MOCK_DEFECT_STORE_READS_LATE))
+        return is_same ? instance : NULL;
+    const bool fits = transfer->object_count > 0 &&
+                      mock_object_fits(mock, transfer->objects[0], &instance->layout);
+    return !is_same && fits ? instance : NULL;
+}
+
+static void make(struct mock *mock, const struct mock_transfer *transfer)
+{
+    const struct mock_instance *instance = read_instance(mock, transfer);
+    if (instance == NULL)
+        return;
     struct kvc_arena arena = {0};
     struct mock_call call = {.mock = mock, .arena = &arena};
     struct kvc_ints lists[KVC_MAX_GROUPS] = {0};

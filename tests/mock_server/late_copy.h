@@ -1,5 +1,6 @@
-/* A defect: the blocks of a STORE are read when its chunks become visible, long after its reply. For
- * lmcache_driven.c, and the mock's loop. */
+/* Defects: the blocks of a STORE are read when its chunks become visible, long after its reply; or then
+ * once more, when another instance has the id of the one that stored. For lmcache_driven.c, and the
+ * mock's loop. */
 #ifndef KVC_TESTS_MOCK_SERVER_LATE_COPY_H
 #define KVC_TESTS_MOCK_SERVER_LATE_COPY_H
 

@@ -230,7 +230,8 @@ static enum mock_answer store(struct mock_call *call, const struct mock_window *
         mock_transfer_drop(transfer, &mock->store);
     else if (mock->options.store_delay_ms == 0)
         mock_transfer_publish(transfer, &mock->store);
-    else if (mock_has(mock, MOCK_DEFECT_STORE_READS_LATE))
+    else if (mock_has(mock, MOCK_DEFECT_STORE_READS_LATE) ||
+             mock_has(mock, MOCK_DEFECT_STORE_READS_SUCCESSOR))
         mock_late_copy_begin(window, instance, lists, transfer);
     if (count == 0 && mock_has(mock, MOCK_DEFECT_CACHED_STORE_FALSE))
         return answer(call, false);

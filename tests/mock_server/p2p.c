@@ -55,7 +55,13 @@ static struct mock_p2p_task *begin_task(struct mock_p2p *p2p, size_t count)
     return task;
 }
 
-/* Locks the leading objects that there are; those after the first absent one count as absent. */
+/* Whether objects after an absent one count as absent, too. */
+static bool ends_at_gap(const struct mock *mock)
+{
+    return mock_speaks(mock, KVC_FEATURE_P2P_GAPS) == mock_has(mock, MOCK_DEFECT_P2P_GAPS_REVERSED);
+}
+
+/* Locks the objects that there are. */
 enum mock_answer mock_on_p2p_lookup(struct mock_call *call)
 {
     struct mock *mock = call->mock;
@@ -63,7 +69,7 @@ enum mock_answer mock_on_p2p_lookup(struct mock_call *call)
     struct mock_p2p_task *task = begin_task(&mock->p2p, keys->count);
     bool present = true;
     for (size_t i = 0; i < keys->count; i++) {
-        const bool goes_on = present || mock_has(mock, MOCK_DEFECT_P2P_COUNTS_GAPS);
+        const bool goes_on = present || !ends_at_gap(mock);
         struct mock_object *object = goes_on ? find(mock, &keys->items[i]) : NULL;
         present = object != NULL && object->ready;
         task->addresses[i] = (struct kvc_object_address){.offset = -1};
