@@ -88,19 +88,6 @@ static void print_json(const struct kvc_target *target, const struct client_verd
     json_decref(root);
 }
 
-static kvc_status resolve_client(const char *release, const struct kvc_dialect **client,
-                                 struct kvc_error *err)
-{
-    *client = release != NULL ? kvc_dialect_find(kvc_str_of(release)) : NULL;
-    if (release == NULL || *client != NULL)
-        return KVC_OK;
-    kvc_fail(err, KVC_EUSAGE,
-             "no dialect is known for '%s': give a release that `kvconform list --dialects` shows",
-             release);
-    kvc_error_set_where(err, "--client-dialect");
-    return KVC_EUSAGE;
-}
-
 static int identify(const struct kvc_target_flags *target_flags, const struct identify_flags *flags)
 {
     struct kvc_target_options options;
@@ -111,7 +98,7 @@ static int identify(const struct kvc_target_flags *target_flags, const struct id
     if (status == KVC_OK && options.rpc_url == NULL && options.launch == NULL)
         status = kvc_fail(&err, KVC_EUSAGE, "which server? Give --rpc-url or --launch");
     if (status == KVC_OK)
-        status = resolve_client(flags->client_dialect, &client, &err);
+        status = kvc_client_dialect_resolve(flags->client_dialect, &client, &err);
     if (status == KVC_OK)
         status = kvc_target_init(&options, &target, &err);
     if (status == KVC_OK)

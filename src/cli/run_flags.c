@@ -54,6 +54,13 @@ static const struct kvc_option selection_table[] = {
      .argument = "FEATURE",
      .help = "fail when the server lacks this, instead of skipping what needs it: http, pool, "
              "no-pool, status, p2p, checksums, restart, engine-driven, lmcache-driven"},
+    {.name = "client-dialect",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(client_dialect),
+     .argument = "RELEASE",
+     .help =
+         "run nothing, and end with status 1, when a client of this release cannot work with the "
+         "server; the first operation that differs is named"},
     {.name = "min-checks",
      .kind = KVC_OPTION_NUMBER,
      .offset = FLAG(min_checks),
@@ -235,6 +242,8 @@ kvc_status kvc_run_flags_resolve(const struct run_flags *flags, struct kvc_run_o
 {
     options->applies.destructive = flags->destructive;
     KVC_GUARD(resolve_required(&flags->require, &options->required, err));
+    KVC_GUARD(kvc_client_dialect_resolve(flags->client_dialect, &options->facts.client, err));
+    options->facts.client_release = flags->client_dialect;
     KVC_GUARD(resolve_paths(flags, &options->applies, texts->paths_reason,
                             sizeof(texts->paths_reason), err));
     resolve_device(flags, &options->applies, texts->device_reason, sizeof(texts->device_reason));

@@ -8,6 +8,7 @@
 struct run_flags {
     struct kvc_texts select, skip, require;
     const char *level, *transfer, *device;
+    const char *client_dialect;
     const char *expect;
     bool update_expect, destructive, fail_fast, quiet, verbose;
     int64_t min_checks, jobs, check_limit_ms, run_limit_ms;
@@ -29,8 +30,8 @@ struct kvc_run_texts {
     char paths_reason[200];
     char device_reason[200];
 };
-/* Fills required and applies from --require, --transfer (and the environment), --device,
- * --destructive. */
+/* Fills required, facts.client and applies from --require, --client-dialect, --transfer (and the
+ * environment), --device, --destructive. */
 kvc_status kvc_run_flags_resolve(const struct run_flags *flags, struct kvc_run_options *options,
                                  struct kvc_run_texts *texts, struct kvc_error *err);
 /* The command line that repeats this run, without --select; the caller frees it. */

@@ -177,6 +177,8 @@ static kvc_status console_begin(struct kvc_report *report, const struct kvc_run_
     kvc_report_clean_line(kvc_buffer_text(&head), &clean);
     fprintf(stream, "%s\n", kvc_buffer_text(&clean));
     print_field(console, "dialect:", info->how);
+    if (info->client != NULL)
+        fprintf(stream, "  %-10s %s can work with it\n", "clients:", info->client);
     print_list(console, "paths:", info->paths);
     fputc('\n', stream);
     kvc_buffer_clear(&head);

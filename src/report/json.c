@@ -64,6 +64,8 @@ static json_t *run_value(const struct json_report *report, const struct kvc_summ
     set_text(run, "rpc_url", info->rpc_url);
     set_text(run, "dialect", info->dialect);
     set_text(run, "dialect_found_by", info->how);
+    if (info->client != NULL)
+        set_text(run, "client_dialect", info->client);
     set_text(run, "server_version", info->server_version);
     set_text(run, "paths", info->paths);
     json_object_set_new(run, "stand_in", json_boolean(info->stand_in));

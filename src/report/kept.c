@@ -28,6 +28,7 @@ void kvc_kept_begin(struct kvc_kept_run *kept, const struct kvc_run_info *info)
         .dialect = keep(kept, info->dialect),
         .server_version = keep(kept, info->server_version),
         .how = keep(kept, info->how),
+        .client = info->client != NULL ? keep(kept, info->client) : NULL,
         .paths = keep(kept, info->paths),
         .seed = info->seed,
         .started = keep(kept, info->started),

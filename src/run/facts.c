@@ -2,12 +2,14 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "src/base/clock.h"
 #include "src/link/http.h"
 #include "src/target/aside.h"
+#include "src/wire/compatible.h"
 
 enum {
     /* How long silence must last: the mock answers at once, a real server may be busy. */
@@ -230,10 +232,26 @@ static kvc_status probe_server(const void *arg, void *result, struct kvc_error *
     return KVC_OK;
 }
 
+static kvc_status check_client(const struct kvc_target *target,
+                               const struct kvc_facts_options *options, struct kvc_error *err)
+{
+    const struct kvc_dialect *server = target->identity.dialect;
+    struct kvc_incompatibility first;
+    if (options->client == NULL || kvc_dialect_serves(server, options->client, &first))
+        return KVC_OK;
+    kvc_fail(err, KVC_EMISMATCH,
+             "a client of %s and this server, which speaks %s, are incompatible, first differing "
+             "operation %s: %s",
+             options->client_release, server->name, kvc_op_name(first.op), first.reason);
+    free(first.reason);
+    return KVC_EMISMATCH;
+}
+
 kvc_status kvc_facts_probe(const struct kvc_target *target, const struct kvc_facts_options *options,
                            struct kvc_facts_record *record, struct kvc_error *err)
 {
     const struct probe_request request = {target, options};
+    KVC_GUARD(check_client(target, options, err));
     *record = (struct kvc_facts_record){0};
     KVC_GUARD(kvc_aside_run(probe_server, &request, record, sizeof(*record),
                             MAX_QUESTIONS * options->timeout_ms, err));

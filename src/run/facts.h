@@ -6,7 +6,9 @@
 
 struct kvc_facts_options {
     int64_t timeout_ms;
-    int64_t silence_ms; /* 0: chosen by the kind of target */
+    int64_t silence_ms;               /* 0: chosen by the kind of target */
+    const struct kvc_dialect *client; /* a client's, which must be able to work with the server */
+    const char *client_release;       /* as it was named; both NULL: none */
 };
 
 /* Facts, and the texts that they point into. Plain data: it travels through a pipe. */
@@ -22,7 +24,8 @@ struct kvc_facts_record {
 /* Asks the started target (from a process of its own): which paths work, by registering an instance
  * of a model nobody uses on each and unregistering it; whether it offers a pool; whether HTTP,
  * /status, checksums and the P2P operations answer. What does not answer is a fact, not an error.
- * KVC_EFORMAT for a chunk size that cannot be; else errors are those of kvc_aside_run. *record must stay where it is: facts points into it. */
+ * KVC_EMISMATCH, before any of that, when the client cannot work with the server; KVC_EFORMAT for a
+ * chunk size that cannot be; else errors are those of kvc_aside_run. *record must stay where it is: facts points into it. */
 kvc_status kvc_facts_probe(const struct kvc_target *target, const struct kvc_facts_options *options,
                            struct kvc_facts_record *record, struct kvc_error *err);
 

@@ -58,7 +58,8 @@ struct kvc_run_info {
     const char *dialect;
     const char *server_version; /* "" if unknown */
     const char *how;            /* how the dialect was found */
-    const char *paths;          /* which transfer paths work and why the others do not */
+    const char *client; /* clients of this release can work with the server; NULL: nobody asked */
+    const char *paths;  /* which transfer paths work and why the others do not */
     uint64_t seed;
     const char *started;        /* ISO 8601, UTC */
     const char *const *defects; /* of the mock; NULL-terminated or NULL */

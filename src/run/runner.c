@@ -99,6 +99,7 @@ static kvc_status begin_reports(const struct kvc_run_options *options,
         .dialect = server->facts.facts.dialect->name,
         .server_version = server->facts.version,
         .how = server->target.identity.how,
+        .client = options->facts.client_release,
         .paths = kvc_buffer_text(&paths),
         .seed = options->seed,
         .started = started,
@@ -226,6 +227,8 @@ static kvc_status run_plan(const struct kvc_run_options *options, struct kvc_pla
 
 static int start_failure_status(kvc_status status)
 {
+    if (status == KVC_EMISMATCH)
+        return EXIT_UNEXPECTED; /* the client's dialect */
     if (status != KVC_EINTERRUPTED)
         return status == KVC_EUSAGE ? EXIT_NOTHING : EXIT_TARGET;
     sigset_t pending;

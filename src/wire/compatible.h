@@ -1,5 +1,5 @@
 /* Whether a client of one dialect can work with a server of another, from the tables alone: ids,
- * payloads, the form of tensor handles. For `identify`. */
+ * payloads, the form of tensor handles. For `identify` and `run`. */
 #ifndef KVC_WIRE_COMPATIBLE_H
 #define KVC_WIRE_COMPATIBLE_H
 

@@ -292,7 +292,7 @@ const struct kvc_untested kvc_untested_clauses[] = {
          "refuses no pair that works.",
      .source = "protocol 1.8, B07, B08, B14, N02, N03",
      .level = KVC_LEVEL_SHOULD,
-     .reason = "a clause for clients: `kvconform identify --client-dialect` is such a verdict"},
+     .reason = "a clause for clients: `kvconform run --client-dialect` is such a verdict"},
     {.id = "client/notices-restarts",
      .clause =
          "A client notices that its server was started again between two heartbeats, and registers anew.",
