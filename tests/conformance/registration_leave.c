@@ -78,35 +78,57 @@ KVC_CHECK(
     .source = "protocol 4.4", .exchange = "REGISTER, store, UNREGISTER, REGISTER, LOOKUP, retrieve",
     .level = KVC_LEVEL_SHOULD, .paths = KVC_PATHS_ALL, .run = keeps_chunks);
 
-/* All requests at once: the server may finish each store, or drop it. So many, since one alone is often
- * done before the instance is back with other memory. */
+enum { STORES = 4, STORES_AHEAD = 40, CHUNKS = 4 };
+
+static void send_store(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,
+                       const struct kvc_worker *worker, const struct kvc_key *key,
+                       struct kvc_ints blocks)
+{
+    const struct kvc_request store = kvc_blocks_request(ctx, KVC_OP_STORE, worker, key, blocks);
+    kvc_send(ctx, rpc, &store);
+}
+
+/* STOREs of all keys, and the instance's leaving, without waiting in between; then it comes back with
+ * other memory. On the same connection the STOREs of another instance go ahead, which take longer than
+ * that: so those of the instance wait when it leaves, and when it is back. */
+static void come_back_behind_stores(struct kvc_ctx *ctx, const struct kvc_worker *worker,
+                                    const struct kvc_worker *other, const struct kvc_key *keys,
+                                    struct kvc_ints blocks)
+{
+    const struct kvc_rpc *rpc = &worker->rpc;
+    const struct kvc_request unregister =
+        kvc_unregistration(worker->options.mode, worker->options.instance_id);
+    const struct kvc_request registration = kvc_fresh_registration(ctx, &worker->options);
+    for (int i = 0; i < STORES_AHEAD; i++) {
+        const struct kvc_key key = kvc_key_for(ctx, other, kvc_fresh_chunks(ctx, CHUNKS));
+        send_store(ctx, rpc, other, &key, blocks);
+    }
+    for (int i = 0; i < STORES; i++)
+        send_store(ctx, rpc, worker, &keys[i], blocks);
+    kvc_receive(ctx, rpc, kvc_send(ctx, rpc, &unregister), unregister.op);
+    kvc_call(ctx, rpc, &registration);
+}
+
+/* The server may finish each store, or drop it. */
 static void leaves_with_stores_under_way(struct kvc_ctx *ctx)
 {
-    enum { STORES = 16, CHUNKS = 6 };
     struct kvc_worker *worker = kvc_default_worker(ctx);
+    struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
     const struct kvc_ints blocks = kvc_chunk_blocks(ctx, worker, CHUNKS);
     struct kvc_key keys[STORES];
     for (int i = 0; i < STORES; i++)
         keys[i] = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, CHUNKS));
     kvc_stamp(ctx, worker, &keys[0], blocks, 0); /* of any of them: tokens are no part of a stamp */
+    come_back_behind_stores(ctx, worker, other, keys, blocks);
+    const struct kvc_key fence = kvc_key_for(ctx, other, kvc_fresh_chunks(ctx, 1));
+    kvc_store_stamped(ctx, other, &fence, kvc_chunk_blocks(ctx, other, 1), 1);
     for (int i = 0; i < STORES; i++) {
-        const struct kvc_request store =
-            kvc_blocks_request(ctx, KVC_OP_STORE, worker, &keys[i], blocks);
-        kvc_send(ctx, &worker->rpc, &store);
-    }
-    const struct kvc_request unregister =
-        kvc_unregistration(worker->options.mode, worker->options.instance_id);
-    kvc_receive(ctx, &worker->rpc, kvc_send(ctx, &worker->rpc, &unregister), unregister.op);
-    struct kvc_worker *again = kvc_open_worker(ctx, &worker->options);
-    const struct kvc_key fence = kvc_key_for(ctx, again, kvc_fresh_chunks(ctx, 1));
-    kvc_store_stamped(ctx, again, &fence, kvc_chunk_blocks(ctx, again, 1), 1);
-    for (int i = 0; i < STORES; i++) {
-        const int64_t found = kvc_peek(ctx, again, &keys[i]);
+        const int64_t found = kvc_peek(ctx, other, &keys[i]);
         KVC_EXPECT(ctx, found <= CHUNKS, "LOOKUP finds %lld chunks of %d", (long long)found,
                    CHUNKS);
-        const struct kvc_key part = kvc_key_chunks(again, &keys[i], 0, found);
+        const struct kvc_key part = kvc_key_chunks(other, &keys[i], 0, found);
         if (found > 0)
-            kvc_retrieve_stamped(ctx, again, &part, kvc_chunk_blocks(ctx, again, found), 0);
+            kvc_retrieve_stamped(ctx, other, &part, kvc_chunk_blocks(ctx, other, found), 0);
     }
 }
 KVC_CHECK(
@@ -115,7 +137,9 @@ KVC_CHECK(
         "An instance that leaves while its STOREs are under way is answered, can register again "
         "with other memory, and what is found of those stores is whole.",
     .source = "protocol 1.5, 4.4, N22",
-    .exchange = "REGISTER, STORE x 16 and UNREGISTER at once, REGISTER, STORE, LOOKUP, RETRIEVE",
+    .exchange =
+        "REGISTER x 2, STORE x 24, UNREGISTER and REGISTER at once; STORE, LOOKUP, RETRIEVE of the "
+        "other",
     .level = KVC_LEVEL_MUST, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
     .run = leaves_with_stores_under_way);
 
