@@ -5,6 +5,7 @@
 #include "src/cli/bench.h"
 
 static const struct kvc_command *const benches[] = {&kvc_command_bench_server,
+                                                    &kvc_command_bench_engine,
                                                     &kvc_command_bench_l2, &kvc_command_bench_call};
 
 static void print_help(FILE *stream)

@@ -5,6 +5,7 @@
 #include "src/cli/cli.h"
 
 extern const struct kvc_command kvc_command_bench_server;
+extern const struct kvc_command kvc_command_bench_engine;
 extern const struct kvc_command kvc_command_bench_l2;
 extern const struct kvc_command kvc_command_bench_call;
 

@@ -125,15 +125,21 @@ size_t kvc_engine_client_in_flight(const struct kvc_engine_client *client)
     return client->in_flight;
 }
 
+void kvc_engine_client_drop(struct kvc_engine_client *client)
+{
+    while (client->streams.next != &client->streams) {
+        struct kvc_engine_stream *stream = client->streams.next;
+        kvc_engine_stream_drop(stream);
+        end_stream(client, stream);
+        report(stream);
+    }
+}
+
 void kvc_engine_client_close(struct kvc_engine_client *client)
 {
     if (client == NULL)
         return;
-    while (client->streams.next != &client->streams) {
-        struct kvc_engine_stream *stream = client->streams.next;
-        end_stream(client, stream);
-        kvc_engine_stream_free(stream);
-    }
+    kvc_engine_client_drop(client);
     kvc_engine_loop_close(&client->loop);
     curl_slist_free_all(client->headers);
     free(client->url);

@@ -59,7 +59,9 @@ void kvc_engine_client_send(struct kvc_engine_client *client,
 kvc_status kvc_engine_client_step(struct kvc_engine_client *client, int64_t deadline_ns,
                                   struct kvc_error *err);
 size_t kvc_engine_client_in_flight(const struct kvc_engine_client *client);
-/* Drops what is in flight, without on_done. client may be NULL. */
+/* Gives up what is in flight: on_done is told KVC_EINTERRUPTED, and must not send. */
+void kvc_engine_client_drop(struct kvc_engine_client *client);
+/* Drops what is in flight, and closes. client may be NULL. */
 void kvc_engine_client_close(struct kvc_engine_client *client);
 
 #endif

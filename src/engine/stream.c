@@ -209,6 +209,14 @@ void kvc_engine_stream_expire(struct kvc_engine_stream *stream, int64_t timeout_
     finish(stream);
 }
 
+void kvc_engine_stream_drop(struct kvc_engine_stream *stream)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_fail(&err, KVC_EINTERRUPTED, "interrupted");
+    fail(stream, &err);
+    finish(stream);
+}
+
 void kvc_engine_stream_free(struct kvc_engine_stream *stream)
 {
     curl_easy_cleanup(stream->curl);

@@ -31,9 +31,10 @@ struct kvc_engine_stream *kvc_engine_stream_new(const char *url, struct curl_sli
                                                 const struct kvc_engine_request *request);
 /* When the stream is given up unless it brings something. */
 int64_t kvc_engine_stream_deadline(const struct kvc_engine_stream *stream, int64_t timeout_ms);
-/* Fills stream->reply: of a transfer that ended with code, or was given up at its deadline. */
+/* Fills stream->reply: of a transfer that ended with code, was given up at its deadline, or dropped. */
 void kvc_engine_stream_conclude(struct kvc_engine_stream *stream, CURLcode code);
 void kvc_engine_stream_expire(struct kvc_engine_stream *stream, int64_t timeout_ms);
+void kvc_engine_stream_drop(struct kvc_engine_stream *stream);
 void kvc_engine_stream_free(struct kvc_engine_stream *stream);
 
 #endif

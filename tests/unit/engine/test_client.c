@@ -191,5 +191,6 @@ Test(client, what_is_in_flight_can_be_dropped)
     cr_assert_eq(kvc_engine_client_step(client, kvc_now_ns() + 20000000, NULL), KVC_OK);
     kvc_engine_client_close(client);
     web_stop(&web);
-    cr_assert_eq(outcome.done, 0);
+    cr_assert_eq(outcome.done, 1);
+    cr_assert_eq(outcome.reply.status, KVC_EINTERRUPTED);
 }
