@@ -5,7 +5,7 @@
 #include "src/l2/l2.h"
 
 static const struct kvc_l2_adapter *const adapters[] = {
-    &kvc_l2_fs,   &kvc_l2_raw_block, &kvc_l2_s3, &kvc_l2_mock,
+    &kvc_l2_fs,   &kvc_l2_raw_block, &kvc_l2_s3, &kvc_l2_mock, &kvc_l2_defective,
 #ifdef KVC_WITH_HIREDIS
     &kvc_l2_resp,
 #endif
@@ -97,6 +97,7 @@ static bool set_member(const struct kvc_l2_field *field, const json_t *value,
         return true;
     case KVC_L2_ONLY:
         return is_only(field, value);
+    case KVC_L2_INNER:
     case KVC_L2_NO_MATTER:
         break;
     }
@@ -116,25 +117,47 @@ static kvc_status refuse_name(const struct kvc_l2_adapter *adapter, struct kvc_e
     return KVC_EUSAGE;
 }
 
-static kvc_status read_members(json_t *object, struct kvc_l2_config *config, struct kvc_error *err)
+static kvc_status set_inner(const struct kvc_l2_field *field, const json_t *value,
+                            struct kvc_l2_config *config, struct kvc_error *err)
+{
+    char *json = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    config->inner = kvc_arena_alloc(&config->arena, sizeof(*config->inner));
+    const kvc_status status = kvc_l2_config_parse(json == NULL ? "" : json, config->inner, err);
+    free(json);
+    if (status != KVC_OK) {
+        kvc_error_prepend_where(err, "%s", err->where[0] == '\0' ? "" : ": ");
+        return status;
+    }
+    memcpy((uint8_t *)config->values + field->offset, &config->inner, sizeof(config->inner));
+    return KVC_OK;
+}
+
+static kvc_status read_member(const char *name, const json_t *value, struct kvc_l2_config *config,
+                              struct kvc_error *err)
 {
     const struct kvc_l2_adapter *adapter = config->adapter;
+    const struct kvc_l2_field *field = find_field(adapter->fields, adapter->field_count, name);
+    if (field == NULL)
+        field = find_field(common, KVC_COUNT_OF(common), name);
+    if (field == NULL)
+        return refuse_name(adapter, err);
+    if (field->kind == KVC_L2_INNER)
+        return set_inner(field, value, config, err);
+    if ((json_is_null(value) && !field->required) ||
+        set_member(field, value, &config->arena, (uint8_t *)config->values + field->offset))
+        return KVC_OK;
+    return refuse(field, value, err);
+}
+
+static kvc_status read_members(json_t *object, struct kvc_l2_config *config, struct kvc_error *err)
+{
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value)
     {
-        kvc_status status = KVC_OK;
-        const struct kvc_l2_field *field = find_field(adapter->fields, adapter->field_count, name);
-        if (field == NULL)
-            field = find_field(common, KVC_COUNT_OF(common), name);
-        if (field == NULL)
-            status = refuse_name(adapter, err);
-        else if (!(json_is_null(value) && !field->required) &&
-                 !set_member(field, value, &config->arena,
-                             (uint8_t *)config->values + field->offset))
-            status = refuse(field, value, err);
+        const kvc_status status = read_member(name, value, config, err);
         if (status != KVC_OK) {
-            kvc_error_set_where(err, "%s", kvc_text_show(kvc_str_of(name)).text);
+            kvc_error_prepend_where(err, "%s", kvc_text_show(kvc_str_of(name)).text);
             return status;
         }
     }
@@ -163,6 +186,9 @@ static void set_shown(const char *json, json_t *object, struct kvc_l2_config *co
         const struct kvc_l2_field *field = &config->adapter->fields[i];
         if (field->secret && json_object_get(object, field->name) != NULL)
             changed = json_object_set_new(object, field->name, json_string("***")) == 0;
+        if (field->kind == KVC_L2_INNER && config->inner != NULL)
+            changed = json_object_set_new(object, field->name,
+                                          json_loads(config->inner->shown, 0, NULL)) == 0;
     }
     char *masked = changed ? json_dumps(object, JSON_COMPACT) : NULL;
     config->shown =
@@ -226,6 +252,8 @@ kvc_status kvc_l2_config_parse(const char *json, struct kvc_l2_config *config,
 
 void kvc_l2_config_clear(struct kvc_l2_config *config)
 {
+    if (config->inner != NULL)
+        kvc_l2_config_clear(config->inner);
     kvc_arena_clear(&config->arena);
     *config = (struct kvc_l2_config){0};
 }

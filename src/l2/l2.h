@@ -43,6 +43,7 @@ enum kvc_l2_field_kind {
     KVC_L2_BOOL,      /* bool */
     KVC_L2_INTEGER,   /* int64_t, from minimum to maximum */
     KVC_L2_NUMBER,    /* double, from minimum to maximum */
+    KVC_L2_INNER,     /* struct kvc_l2_config *: another adapter's JSON */
     KVC_L2_ONLY,      /* one value, the default of LMCache: text of the JSON in `only` */
     KVC_L2_NO_MATTER, /* whatever LMCache takes: it changes nothing here */
 };
@@ -84,6 +85,7 @@ struct kvc_l2_adapter {
 
 extern const struct kvc_l2_adapter kvc_l2_fs;
 extern const struct kvc_l2_adapter kvc_l2_mock;
+extern const struct kvc_l2_adapter kvc_l2_defective;
 extern const struct kvc_l2_adapter kvc_l2_raw_block;
 extern const struct kvc_l2_adapter kvc_l2_s3;
 extern const struct kvc_l2_adapter kvc_l2_resp; /* in builds with hiredis */
@@ -91,7 +93,8 @@ extern const struct kvc_l2_adapter kvc_l2_resp; /* in builds with hiredis */
 struct kvc_l2_config {
     const struct kvc_l2_adapter *adapter;
     void *values;
-    const char *shown; /* the JSON as given, or with "***" for each secret */
+    const char *shown;           /* the JSON as given, or with "***" for each secret */
+    struct kvc_l2_config *inner; /* of an adapter in front of another; NULL: none */
     struct kvc_arena arena;
 };
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`bench l2` as somebody uses it: what it says, what it leaves, and its exit status.
+"""`bench l2` as somebody uses it: what it says, what it leaves, and its exit status; and which of its
+checks find which defect.
 
 usage: l2.py KVCONFORM
 """
@@ -7,14 +8,35 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = sys.argv[1]
 SMALL = ["--num-keys", "4", "--data-size-kb", "4"]
+
+
+# Each defect of the adapter "defective", the checks that must find it, and no other may fail.
+ALL_THAT_LOADS = {"round-trip", "remove", "partial-failure", "interrupted-store", "hostile-key", "gone"}
+FOUND_BY = {
+    "lost-store": {"round-trip", "overwrite", "remove", "partial-failure", "two-writers",
+                   "hostile-key", "full", "gone"},
+    "phantom-hit": {"miss", "remove", "partial-failure", "interrupted-store", "full"},
+    "swapped-objects": ALL_THAT_LOADS,
+    "short-load": ALL_THAT_LOADS | {"overwrite", "two-writers", "full"},
+    "half-overwritten": {"overwrite", "two-writers", "gone"},
+    "stored-in-place": {"interrupted-store", "full"},
+    "failed-as-done": {"other-size", "hostile-key", "full"},
+    "failure-spreads": {"miss", "remove", "partial-failure", "full"},
+    "shared-names": {"hostile-key"},
+    "stays-after-remove": {"remove"},
+    "never-recovers": {"other-size", "hostile-key", "full"},
+}
 
 
 class L2(unittest.TestCase):
@@ -158,6 +180,78 @@ class L2(unittest.TestCase):
         self.assertEqual(run.returncode, 130)
         self.assertEqual(json.loads(stdout)["metrics"]["results"]["run"], "not valid: interrupted")
 
+    # ---- stores that are full or gone ----
+
+    def test_a_full_disk(self):
+        script = ('mount -t tmpfs -o size=1m none "$1" && "$2" bench l2 -q --only store '
+                  '--l2-adapter "$3" --format json; status=$?; ls "$1" | grep -v "@" >&2; '
+                  'exit $status')
+        self.store.mkdir()
+        done = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", self.store, PROGRAM,
+                               self.fs], capture_output=True, text=True, timeout=60)
+        if not done.stdout:
+            self.skipTest("no mount namespace: " + done.stderr)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr, "", "no unfinished file is left")
+        metrics = json.loads(done.stdout)["metrics"]
+        self.assertIn("No space left", metrics["results"]["first_problem"])
+
+    def test_a_server_that_is_killed(self):
+        if shutil.which("redis-server") is None:
+            self.skipTest("no redis-server")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        server = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1",
+                                   "--save", "", "--dir", self.folder], stdout=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        adapter = json.dumps({"type": "resp", "host": "127.0.0.1", "port": port})
+        deadline = time.monotonic() + 20
+        while self.bench("-q", *SMALL, adapter=adapter).returncode != 0:
+            self.assertLess(time.monotonic(), deadline)
+        run = subprocess.Popen([PROGRAM, "bench", "l2", *SMALL, "--l2-adapter", adapter, "--only",
+                                "store", "--rounds", "2000", "--format", "json"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(6):
+            run.stderr.readline()
+        server.kill()
+        stdout, _ = run.communicate(timeout=50)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn(f"127.0.0.1:{port}",
+                      json.loads(stdout)["metrics"]["results"]["first_problem"])
+
+    # ---- checks ----
+
+    def failed_checks(self, adapter):
+        done = self.bench("--check", "--data-size-kb", "64", "--format", "json", adapter=adapter)
+        checks = json.loads(done.stdout)["checks"]
+        failed = {check["id"].removeprefix("l2/") for check in checks
+                  if check["outcome"] not in ("pass", "skip")}
+        self.assertEqual(done.returncode, 1 if failed else 0)
+        return failed, {check["id"].removeprefix("l2/") for check in checks}
+
+    def test_good_stores_pass(self):
+        failed, checks = self.failed_checks(self.fs)
+        self.assertEqual(failed, set())
+        self.assertEqual(self.files(), [], "checks leave nothing")
+        self.assertEqual(set().union(*FOUND_BY.values()), checks, "each check finds some defect")
+        device = self.folder / "device"
+        with open(device, "wb") as file:
+            file.truncate(32 << 20)
+        self.assertEqual(self.failed_checks(json.dumps(
+            {"type": "raw_block", "device_path": str(device), "slot_bytes": 69632,
+             "meta_total_bytes": 1 << 20, "use_odirect": False}))[0], set())
+
+    def test_defects_are_found(self):
+        for defect, found_by in FOUND_BY.items():
+            with self.subTest(defect=defect):
+                store = str(self.folder / defect)
+                failed, _ = self.failed_checks(json.dumps(
+                    {"type": "defective", "defect": defect,
+                     "inner": {"type": "fs", "base_path": store}}))
+                self.assertEqual(failed, found_by)
+
     # ---- wrong usage ----
 
     def test_usage(self):
@@ -169,6 +263,7 @@ class L2(unittest.TestCase):
                 (["--data-size-kb", "3", "--l1-align-bytes", "2048"], ["--l1-align-bytes"]),
                 (["--num-keys", "1000000000", "--in-flight", "1000000000"], ["--num-keys"]),
                 (["--skip-verify", "--no-skip-verify"], ["not both"]),
+                (["--check", "--l1-align-bytes", "24", "--data-size-kb", "3"], ["power of two"]),
                 (["--output", "/dev/null/x"], ["--output"])]:
             with self.subTest(arguments=arguments):
                 self.expect_usage(*arguments, words=words)
@@ -177,10 +272,14 @@ class L2(unittest.TestCase):
         for adapter, words in [
                 ("{", ["--l2-adapter", "no JSON"]),
                 ('{"type":"fs"}', ["--l2-adapter: base_path", "a folder"]),
+                ('{"type":"defective","defect":"lost-store","inner":{"type":"fs"}}',
+                 ["--l2-adapter: inner: base_path"]),
+                ('{"type":"defective","defect":"lost","inner":{"type":"mock","max_size_gb":1,'
+                 '"mock_bandwidth_gb":1}}', ["defect", "lost-store"]),
                 ('{"type":"fs","base_path":"/x","basepath":1}', ["basepath", "use_odirect"]),
                 ('{"type":"fs","base_path":"/x","use_odirect":2}', ["true or false"])]:
             with self.subTest(adapter=adapter):
-                self.expect_usage(words=words, adapter=adapter)
+                self.expect_usage("-q", words=words, adapter=adapter)
         self.expect_usage(words=["--l2-adapter", "L2_ADAPTER_JSON"], environment={})
 
 

@@ -18,9 +18,9 @@ Test(l2_config, what_is_wrong_is_named)
     expect_refused("", "", "\"type\"");
     expect_refused("{", "", "\"type\"");
     expect_refused("[]", "", "\"type\"");
-    expect_refused("{}", "type", "fs, raw_block, s3, mock");
-    expect_refused("{\"type\":7}", "type", "fs, raw_block, s3, mock");
-    expect_refused("{\"type\":\"nfs\"}", "type", "fs, raw_block, s3, mock");
+    expect_refused("{}", "type", "fs, raw_block, s3, mock, defective");
+    expect_refused("{\"type\":7}", "type", "fs, raw_block, s3, mock, defective");
+    expect_refused("{\"type\":\"nfs\"}", "type", "fs, raw_block, s3, mock, defective");
     expect_refused("{\"type\":\"fs\"}", "base_path", "folder");
     expect_refused("{\"type\":\"fs\",\"base_path\":\"\"}", "base_path", "folder");
     expect_refused("{\"type\":\"fs\",\"base_path\":null}", "base_path", "folder");
