@@ -82,17 +82,16 @@ const char *kvc_figure_unit(const char *figure)
 static kvc_status not_valid(const struct benches *benches, const struct kvc_saved *report,
                             struct kvc_error *err)
 {
+    const char *verdict = kvc_saved_text(report, "metrics.results.verdict");
     const char *problem = kvc_saved_text(report, "metrics.results.first_problem");
-    if (problem[0] == '\0')
-        problem = kvc_saved_is_true(report, "metrics.results.interrupted")
-                      ? "it was interrupted"
-                      : "not every request came out right";
+    char why[400];
+    snprintf(why, sizeof(why), "%.120s%s%.240s", verdict[0] == '\0' ? "not valid" : verdict,
+             problem[0] == '\0' ? "" : ": ", problem);
     if (benches->options->force) {
-        kvc_compare_note(&benches->comparison->notes, "left out: %s, not valid: %s", report->path,
-                         problem);
+        kvc_compare_note(&benches->comparison->notes, "left out: %s, %s", report->path, why);
         return KVC_OK;
     }
-    kvc_fail(err, KVC_EMISMATCH, "the run was not valid: %s; --force leaves it out", problem);
+    kvc_fail(err, KVC_EMISMATCH, "the run is %s; --force leaves it out", why);
     return kvc_error_set_where(err, "%s", report->path);
 }
 

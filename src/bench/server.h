@@ -195,4 +195,13 @@ void kvc_bench_server_write_json(const struct kvc_bench_server_options *options,
                                  const struct kvc_bench_server_result *result,
                                  struct kvc_buffer *out);
 
+/* A row an operation. docs/bench.md names the columns. Only the head when there are no figures. */
+void kvc_bench_server_write_csv(const struct kvc_bench_server_options *options,
+                                const struct kvc_bench_server_result *result,
+                                struct kvc_buffer *out);
+/* One self-contained page with plots. */
+void kvc_bench_server_write_html(const struct kvc_bench_server_options *options,
+                                 const struct kvc_bench_server_result *result,
+                                 struct kvc_buffer *out);
+
 #endif

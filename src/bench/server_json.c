@@ -161,7 +161,8 @@ static json_t *metrics_json(const struct kvc_bench_server_options *options,
     for (size_t i = 0; i < KVC_BENCH_OPERATION_COUNT; i++)
         if (kvc_bench_server_has_figures(result) &&
             result->measured.operations[i].latency.count > 0)
-            json_object_set_new(metrics, kvc_bench_operation_names[i], operation_json(result, i));
+            json_object_set_new(metrics, kvc_bench_operation_names[i],
+                                operation_json(result, (enum kvc_bench_operation)i));
     return metrics;
 }
 

@@ -153,11 +153,21 @@ static const struct kvc_option report_options[] = {
      .offset = FLAG(output),
      .argument = "FILE",
      .help = "write the report there as well"},
+    {.name = "csv",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(csv),
+     .argument = "FILE",
+     .help = "write the figures there as a table, a row an operation"},
+    {.name = "html",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(html),
+     .argument = "FILE",
+     .help = "write a page with plots there"},
     {.name = "quiet",
      .letter = 'q',
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(quiet),
-     .help = "no progress, and no report on stdout: only the exit status, and --output"},
+     .help = "no progress, and no report on stdout: only the exit status, and the files"},
 };
 
 static const struct kvc_option profile_options[] = {

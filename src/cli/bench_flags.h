@@ -17,7 +17,7 @@ struct kvc_bench_flags {
     int64_t clients, warmup, duration_ms, prepared, shared_tokens, ramp_step_ms;
     double rate;
     struct kvc_flamegraph_flags flamegraph;
-    const char *format, *output;
+    const char *format, *output, *csv, *html;
     bool quiet;
 };
 

@@ -66,43 +66,81 @@ static void set_default_addresses(struct kvc_target_flags *target)
         target->url = "http://localhost:8080";
 }
 
-/* An unwritable place is found before the run, not after it. */
-static kvc_status open_output(const char *path, struct kvc_report_file *file, struct kvc_error *err)
+typedef void write_func(const struct kvc_bench_server_options *options,
+                        const struct kvc_bench_server_result *result, struct kvc_buffer *out);
+
+static write_func *form_of(const struct kvc_bench_flags *flags)
 {
-    *file = (struct kvc_report_file){0};
-    if (path == NULL || kvc_report_file_open(path, file, err) == KVC_OK)
-        return KVC_OK;
-    kvc_error_set_where(err, "--output");
-    return KVC_EUSAGE;
+    return strcmp(flags->format, "json") == 0 ? kvc_bench_server_write_json
+                                              : kvc_bench_server_write_terminal;
 }
 
-static void write_text(const struct kvc_bench_flags *flags,
-                       const struct kvc_bench_server_options *options,
-                       const struct kvc_bench_server_result *result, struct kvc_buffer *out)
+/* The files that were asked for, each in a form of its own. */
+enum { OUTPUT, CSV, HTML, FILE_COUNT };
+
+struct files {
+    struct kvc_report_file items[FILE_COUNT]; /* without a stream: not asked for */
+    write_func *write[FILE_COUNT];
+};
+
+/* An unwritable place is found before the run, not after it. Afterwards close_files in any case. */
+static kvc_status open_files(const struct kvc_bench_flags *flags, struct files *files,
+                             struct kvc_error *err)
 {
-    if (strcmp(flags->format, "json") == 0)
-        kvc_bench_server_write_json(options, result, out);
-    else
-        kvc_bench_server_write_terminal(options, result, out);
+    const struct {
+        const char *flag, *path;
+        write_func *write;
+    } wanted[FILE_COUNT] = {
+        [OUTPUT] = {"--output", flags->output, form_of(flags)},
+        [CSV] = {"--csv", flags->csv, kvc_bench_server_write_csv},
+        [HTML] = {"--html", flags->html, kvc_bench_server_write_html},
+    };
+    for (size_t i = 0; i < FILE_COUNT; i++) {
+        files->write[i] = wanted[i].write;
+        if (wanted[i].path == NULL ||
+            kvc_report_file_open(wanted[i].path, &files->items[i], err) == KVC_OK)
+            continue;
+        kvc_error_set_where(err, "%s", wanted[i].flag);
+        return KVC_EUSAGE;
+    }
+    return KVC_OK;
 }
 
-static kvc_status write_report(const struct kvc_bench_flags *flags,
-                               const struct kvc_bench_server_options *options,
-                               const struct kvc_bench_server_result *result,
-                               struct kvc_report_file *file, struct kvc_error *err)
+static void close_files(struct files *files)
+{
+    for (size_t i = 0; i < FILE_COUNT; i++)
+        kvc_report_file_close(&files->items[i]);
+}
+
+static kvc_status write_stdout(write_func *write, const struct kvc_bench_server_options *options,
+                               const struct kvc_bench_server_result *result, struct kvc_error *err)
 {
     struct kvc_buffer report = {0};
-    write_text(flags, options, result, &report);
     kvc_status status = KVC_OK;
-    if (!flags->quiet &&
-        (fwrite(report.data, 1, report.size, stdout) != report.size || fflush(stdout) != 0))
+    write(options, result, &report);
+    if (fwrite(report.data, 1, report.size, stdout) != report.size || fflush(stdout) != 0)
         status = kvc_fail_errno(err, "cannot write the report to stdout");
-    if (file->stream != NULL) {
-        const kvc_status committed =
-            kvc_report_file_commit(file, kvc_buffer_view(&report), status == KVC_OK ? err : NULL);
-        status = status == KVC_OK ? committed : status;
-    }
     kvc_buffer_clear(&report);
+    return status;
+}
+
+/* Every report, also when an earlier one could not be written; *err is of the first that could not. */
+static kvc_status write_reports(const struct kvc_bench_flags *flags,
+                                const struct kvc_bench_server_options *options,
+                                const struct kvc_bench_server_result *result, struct files *files,
+                                struct kvc_error *err)
+{
+    kvc_status status = flags->quiet ? KVC_OK : write_stdout(form_of(flags), options, result, err);
+    for (size_t i = 0; i < FILE_COUNT; i++) {
+        struct kvc_buffer report = {0};
+        if (files->items[i].stream == NULL)
+            continue;
+        files->write[i](options, result, &report);
+        const kvc_status committed = kvc_report_file_commit(
+            &files->items[i], kvc_buffer_view(&report), status == KVC_OK ? err : NULL);
+        status = status == KVC_OK ? committed : status;
+        kvc_buffer_clear(&report);
+    }
     return status;
 }
 
@@ -130,7 +168,7 @@ static void set_target(const struct kvc_target *target, struct kvc_bench_server_
 
 static int run_on_target(const struct kvc_bench_flags *flags,
                          struct kvc_bench_server_options *options, const struct kvc_target *target,
-                         struct kvc_report_file *file)
+                         struct files *files)
 {
     set_target(target, options);
     /* The progress goes where the report does not: stdout stays a report that can be read. */
@@ -146,7 +184,7 @@ static int run_on_target(const struct kvc_bench_flags *flags,
         status = kvc_bench_server_run(options, &result, &err);
     const kvc_status picture = kvc_flamegraph_stop(&flamegraph, options->progress, &picture_err);
     if (status == KVC_OK)
-        status = write_report(flags, options, &result, file, &err);
+        status = write_reports(flags, options, &result, files, &err);
     if (status != KVC_OK)
         kvc_print_error(&err);
     else if (picture != KVC_OK)
@@ -165,15 +203,16 @@ static int run_with_flags(struct kvc_bench_flags *flags)
     struct kvc_ramp_limit limit;
     struct kvc_target_options target_options;
     struct kvc_target target;
-    struct kvc_report_file file;
+    struct files files = {0};
     kvc_status status = kvc_bench_flags_resolve(flags, &options, &limit, &err);
     if (status == KVC_OK)
         status = kvc_target_flags_resolve(&flags->target, &target_options, &err);
     if (status == KVC_OK)
         status = kvc_target_init(&target_options, &target, &err);
     if (status == KVC_OK)
-        status = open_output(flags->output, &file, &err);
+        status = open_files(flags, &files, &err);
     if (status != KVC_OK) {
+        close_files(&files);
         kvc_print_error(&err);
         return kvc_exit_status(status);
     }
@@ -182,13 +221,13 @@ static int run_with_flags(struct kvc_bench_flags *flags)
     int exit_status;
     status = kvc_target_start(&target, NULL, &err);
     if (status == KVC_OK) {
-        exit_status = run_on_target(flags, &options, &target, &file);
+        exit_status = run_on_target(flags, &options, &target, &files);
     } else {
         kvc_print_error(&err);
         exit_status = kvc_exit_status(status);
     }
     kvc_target_stop(&target);
-    kvc_report_file_close(&file);
+    close_files(&files);
     return exit_status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "src/report/file.h"
 #include "src/report/html_matrix.h"
+#include "src/report/html_page.h"
 #include "src/report/kept.h"
 #include "src/report/report.h"
 #include "src/run/registry.h"
@@ -14,41 +15,6 @@ struct html_report {
     struct kvc_kept_run kept;
     bool fixed_times;
 };
-
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<link rel=\"icon\" href=\"data:,\">\n"
-    "<title>kvconform report</title>\n<style>\n"
-    ":root{--bg:#fff;--fg:#1c2024;--soft:#60646c;--line:#d9dce1;--card:#f6f7f9;"
-    "--good:#18794e;--bad:#ce2c31;--warn:#8f5b00;--good-bg:#e6f6eb;--bad-bg:#feebec;"
-    "--warn-bg:#fff3d6}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#111315;--fg:#eceef0;--soft:#a5abb3;"
-    "--line:#33383e;--card:#1a1d20;--good:#5bd399;--bad:#ff9592;--warn:#ffca58;"
-    "--good-bg:#12301f;--bad-bg:#3b1519;--warn-bg:#33260a}}\n"
-    "*{box-sizing:border-box}body{margin:0 auto;max-width:72rem;padding:1rem;background:var(--bg);"
-    "color:var(--fg);font:16px/1.5 system-ui,sans-serif}\n"
-    "h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem}\n"
-    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:.5rem 0}"
-    "dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n"
-    ".tiles{display:flex;flex-wrap:wrap;gap:.5rem;margin:1rem 0;padding:0;list-style:none}"
-    ".tiles li{border:1px solid var(--line);border-radius:.5rem;padding:.4rem .8rem}"
-    ".tiles b{font-size:1.3rem;display:block}\n"
-    ".good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}\n"
-    ".note{background:var(--warn-bg);padding:.5rem .8rem;border-radius:.5rem}\n"
-    ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem}"
-    "th,td{border:1px solid var(--line);padding:.25rem .5rem;text-align:right;white-space:nowrap}"
-    "th:first-child{text-align:left;position:sticky;left:0;background:var(--bg)}"
-    "thead th{background:var(--card)}td.good{background:var(--good-bg)}td.bad{background:"
-    "var(--bad-bg);font-weight:600}td.warn{background:var(--warn-bg)}\n"
-    "details{border:1px solid var(--line);border-radius:.5rem;margin:.5rem 0;background:var(--card)"
-    "}summary{cursor:pointer;padding:.5rem .8rem;overflow-wrap:anywhere}"
-    "details>div{padding:0 .8rem .8rem}\n"
-    "pre{overflow-x:auto;background:var(--bg);border:1px solid var(--line);border-radius:.3rem;"
-    "padding:.5rem;font:13px/1.4 ui-monospace,monospace;margin:.3rem 0}\n"
-    "pre.wrap{white-space:pre-wrap;overflow-wrap:anywhere}\n"
-    ".pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(16rem,1fr));gap:.5rem}\n"
-    "</style>\n</head>\n<body>\n";
 
 /* What an outcome means for the reader: decides the colour of everything that shows it. */
 static const char *outcome_class(enum kvc_outcome outcome)
@@ -62,15 +28,6 @@ static const char *outcome_class(enum kvc_outcome outcome)
     default:
         return "bad";
     }
-}
-
-static void write_row(struct kvc_buffer *out, const char *name, const char *value)
-{
-    if (value == NULL || value[0] == '\0')
-        return;
-    kvc_buffer_printf(out, "<dt>%s</dt><dd>", name);
-    kvc_html_escape(value, out);
-    kvc_buffer_append_text(out, "</dd>\n");
 }
 
 /* class "wrap" breaks long lines; the others are scrolled sideways. */
@@ -90,7 +47,7 @@ static void write_header(const struct html_report *html, const struct kvc_summar
     const struct kvc_run_info *info = &html->kept.info;
     const char *verdict = summary->exit_status == 0 ? "Everything came out as expected"
                                                     : "Not everything came out as expected";
-    kvc_buffer_append_text(out, head);
+    kvc_html_begin("kvconform report", "", out);
     kvc_buffer_printf(out, "<h1 class=\"%s\">%s</h1>\n", summary->exit_status == 0 ? "good" : "bad",
                       verdict);
     if (info->stand_in)
@@ -103,18 +60,18 @@ static void write_header(const struct html_report *html, const struct kvc_summar
     snprintf(seconds, sizeof(seconds), "%.1f s", html->fixed_times ? 0.0 : summary->seconds);
     snprintf(seed, sizeof(seed), "%llu", (unsigned long long)info->seed);
     kvc_buffer_append_text(out, "<dl>\n");
-    write_row(out, "Server", info->rpc_url);
-    write_row(out, "Target", info->target);
-    write_row(out, "Version", info->server_version);
-    write_row(out, "Dialect", info->dialect);
-    write_row(out, "Found by", info->how);
-    write_row(out, "Paths", info->paths);
+    kvc_html_row(out, "Server", info->rpc_url);
+    kvc_html_row(out, "Target", info->target);
+    kvc_html_row(out, "Version", info->server_version);
+    kvc_html_row(out, "Dialect", info->dialect);
+    kvc_html_row(out, "Found by", info->how);
+    kvc_html_row(out, "Paths", info->paths);
     for (size_t i = 0; info->defects != NULL && info->defects[i] != NULL; i++)
-        write_row(out, "Defect", info->defects[i]);
-    write_row(out, "Started", html->fixed_times ? "" : info->started);
-    write_row(out, "Took", seconds);
-    write_row(out, "Seed", seed);
-    write_row(out, "kvconform", info->suite_version);
+        kvc_html_row(out, "Defect", info->defects[i]);
+    kvc_html_row(out, "Started", html->fixed_times ? "" : info->started);
+    kvc_html_row(out, "Took", seconds);
+    kvc_html_row(out, "Seed", seed);
+    kvc_html_row(out, "kvconform", info->suite_version);
     kvc_buffer_append_text(out, "</dl>\n");
 }
 
@@ -235,7 +192,7 @@ static kvc_status html_finish(struct kvc_report *report, const struct kvc_summar
     write_results(&html->kept, "Unexpected", "bad", &out);
     write_results(&html->kept, "Known deviations", "warn", &out);
     write_skipped(&html->kept, &out);
-    kvc_buffer_append_text(&out, "</body>\n</html>\n");
+    kvc_html_end(&out);
     const kvc_status status = kvc_report_file_commit(&html->file, kvc_buffer_view(&out), err);
     kvc_buffer_clear(&out);
     return status;

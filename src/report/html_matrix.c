@@ -2,36 +2,8 @@
 
 #include <string.h>
 
-#include "src/report/text.h"
+#include "src/report/html_page.h"
 #include "src/run/registry.h"
-
-void kvc_html_escape(const char *text, struct kvc_buffer *out)
-{
-    struct kvc_buffer clean = {0};
-    kvc_report_clean(text, &clean);
-    for (size_t i = 0; i < clean.size; i++) {
-        switch (clean.data[i]) {
-        case '&':
-            kvc_buffer_append_text(out, "&amp;");
-            break;
-        case '<':
-            kvc_buffer_append_text(out, "&lt;");
-            break;
-        case '>':
-            kvc_buffer_append_text(out, "&gt;");
-            break;
-        case '"':
-            kvc_buffer_append_text(out, "&quot;");
-            break;
-        case '\'':
-            kvc_buffer_append_text(out, "&#39;");
-            break;
-        default:
-            kvc_buffer_append_byte(out, clean.data[i]);
-        }
-    }
-    kvc_buffer_clear(&clean);
-}
 
 /* A column: one value of one axis. */
 struct column {

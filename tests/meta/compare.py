@@ -211,9 +211,12 @@ class Benches(Compare):
         broken["metrics"]["results"].update(valid=False, first_problem="seq 3, STORE: no reply")
         del broken["metrics"]["warm_retrieve"]
         done = self.compare(bench(), broken, status=1)
-        self.assertIn("new0.json: the run was not valid: seq 3, STORE: no reply", done.stderr)
+        self.assertIn("new0.json: the run is not valid: seq 3, STORE: no reply", done.stderr)
         self.assertEqual(done.stdout, "")
         self.compare(broken, bench(), status=1)
+        cut = bench()
+        cut["metrics"]["results"].update(valid=False, verdict="not valid: interrupted")
+        self.assertIn("the run is not valid: interrupted; --force", self.compare(bench(), cut, status=1).stderr)
         done = self.compare(bench(), broken, "--force", status=1)
         self.assertIn("no new run was valid", done.stderr)
         done = self.compare([bench(), broken], bench(), "--force", status=0)
