@@ -4,9 +4,9 @@
 
 #include "src/cli/bench.h"
 
-static const struct kvc_command *const benches[] = {&kvc_command_bench_server,
-                                                    &kvc_command_bench_engine,
-                                                    &kvc_command_bench_l2, &kvc_command_bench_call};
+static const struct kvc_command *const benches[] = {
+    &kvc_command_bench_server, &kvc_command_bench_engine, &kvc_command_bench_l2,
+    &kvc_command_bench_call, &kvc_command_bench_transfer};
 
 static void print_help(FILE *stream)
 {

@@ -8,5 +8,6 @@ extern const struct kvc_command kvc_command_bench_server;
 extern const struct kvc_command kvc_command_bench_engine;
 extern const struct kvc_command kvc_command_bench_l2;
 extern const struct kvc_command kvc_command_bench_call;
+extern const struct kvc_command kvc_command_bench_transfer;
 
 #endif

@@ -94,8 +94,7 @@ static kvc_status set_seconds(const char *text, double minimum, void *value, str
     return KVC_OK;
 }
 
-static kvc_status set_bytes(const struct kvc_option *option, const char *text, void *value,
-                            struct kvc_error *err)
+kvc_status kvc_bytes_parse(const char *text, int64_t minimum, int64_t *bytes, struct kvc_error *err)
 {
     static const char units[] = "KMGT";
     char *end = NULL;
@@ -104,10 +103,12 @@ static kvc_status set_bytes(const struct kvc_option *option, const char *text, v
     const char *unit = end != text && *end != '\0' ? strchr(units, *end) : NULL;
     const int shift = unit != NULL ? 10 * (int)(unit - units + 1) : 0;
     const char *rest = unit != NULL ? end + 1 : end;
+    if (unit != NULL && strcmp(rest, "iB") == 0)
+        rest += 2;
     if (errno != 0 || end == text || *rest != '\0' || number < 0 || number > INT64_MAX >> shift ||
-        number << shift < option->minimum)
+        number << shift < minimum)
         return refuse(text, "a number of bytes, such as 4096, 64M or 2G", err);
-    *(int64_t *)value = number << shift;
+    *bytes = number << shift;
     return KVC_OK;
 }
 
@@ -163,7 +164,7 @@ static kvc_status set_value(const struct kvc_option *option, const char *text, v
     case KVC_OPTION_PAUSE:
         return set_seconds(text, 0, value, err);
     case KVC_OPTION_BYTES:
-        return set_bytes(option, text, value, err);
+        return kvc_bytes_parse(text, option->minimum, value, err);
     case KVC_OPTION_CHOICE:
         return set_choice(option, text, value, err);
     }

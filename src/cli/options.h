@@ -58,6 +58,10 @@ struct kvc_command_line {
 bool kvc_options_parse(const struct kvc_command_line *line, int argc, char **argv,
                        char ***arguments, size_t *argument_count, int *exit_status);
 
+/* What KVC_OPTION_BYTES takes; "64MiB" is 64M. KVC_EUSAGE. */
+kvc_status kvc_bytes_parse(const char *text, int64_t minimum, int64_t *bytes,
+                           struct kvc_error *err);
+
 /* Prints an error as one line on stderr: "kvconform: where: what; expected …". */
 void kvc_print_error(const struct kvc_error *err);
 

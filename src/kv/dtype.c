@@ -48,3 +48,18 @@ const struct kvc_dtype *kvc_dtype_find(struct kvc_str name)
     }
     return NULL;
 }
+
+const struct kvc_dtype *kvc_dtype_find_short(struct kvc_str name)
+{
+    for (size_t i = 0; i < KVC_COUNT_OF(dtypes); i++) {
+        if (kvc_str_is(name, dtypes[i].short_name))
+            return &dtypes[i];
+    }
+    return NULL;
+}
+
+void kvc_dtype_list(struct kvc_buffer *out)
+{
+    for (size_t i = 0; i < KVC_COUNT_OF(dtypes); i++)
+        kvc_buffer_printf(out, "%s%s", i == 0 ? "" : ", ", dtypes[i].short_name);
+}

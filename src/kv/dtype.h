@@ -17,5 +17,9 @@ struct kvc_dtype {
 
 /* NULL when unknown. Also takes torch's aliases ("half" is float16). */
 const struct kvc_dtype *kvc_dtype_find(struct kvc_str name);
+/* By the short name that ids have. NULL when unknown. */
+const struct kvc_dtype *kvc_dtype_find_short(struct kvc_str name);
+/* Appends the short names, joined by ", ". */
+void kvc_dtype_list(struct kvc_buffer *out);
 
 #endif
