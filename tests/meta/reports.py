@@ -8,8 +8,11 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree
+
+import browser
 
 PROGRAM = sys.argv[1]
 UPDATE = "--update" in sys.argv
@@ -128,6 +131,15 @@ class Html(unittest.TestCase):
         self.assertNotIn("script", self.page.elements)
         addresses = [value for name, value in self.page.attributes if name in ("href", "src")]
         self.assertEqual(addresses, ["data:,"])
+
+    @unittest.skipUnless(browser.PROGRAM, "there is no chromium")
+    def test_a_browser_has_nothing_to_complain_about(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
+            file.write(self.source)
+            file.flush()
+            document, complaints = browser.opened(file.name)
+        self.assertIn("</table>", document)
+        self.assertEqual(complaints, [])
 
     def test_hostile_bytes(self):
         self.assertNotIn("tag", self.page.elements)
