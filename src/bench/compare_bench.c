@@ -309,35 +309,46 @@ static void add_figures(struct benches *benches)
     }
 }
 
+static size_t count_figures_of(const struct kvc_comparison *comparison,
+                               const struct kvc_limit *limit)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < comparison->figure_count; i++)
+        count += kvc_limit_is_about(limit, comparison->figures[i].operation,
+                                    comparison->figures[i].figure);
+    return count;
+}
+
+static kvc_status no_such_figure(const struct kvc_comparison *comparison,
+                                 const struct kvc_limit *limit, struct kvc_error *err)
+{
+    const size_t count = comparison->figure_count;
+    char **names = kvc_alloc_zero(count + 1, sizeof(*names));
+    for (size_t i = 0; i < count; i++)
+        names[i] =
+            kvc_format("%s.%s", comparison->figures[i].operation, comparison->figures[i].figure);
+    char *wanted = kvc_format(KVC_STR_FMT "." KVC_STR_FMT, KVC_STR_ARG(limit->operation),
+                              KVC_STR_ARG(limit->figure));
+    struct kvc_buffer nearest = {0};
+    kvc_nearest_append(wanted, (const char *const *)names, count, &nearest);
+    kvc_fail(err, KVC_EUSAGE, "the reports have no figure '%s'%s%s", wanted,
+             nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
+    kvc_buffer_clear(&nearest);
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+    free(wanted);
+    return kvc_error_set_where(err, "--fail-if '%s'", limit->text);
+}
+
 /* A limit that is about nothing would never fail: it is a slip of whoever wrote it. */
 static kvc_status each_limit_is_about_something(const struct benches *benches,
                                                 struct kvc_error *err)
 {
-    const struct kvc_comparison *comparison = benches->comparison;
     for (size_t i = 0; i < benches->options->limit_count; i++) {
         const struct kvc_limit *limit = &benches->options->limits[i];
-        size_t found = 0;
-        for (size_t j = 0; j < comparison->figure_count; j++)
-            found += kvc_limit_is_about(limit, comparison->figures[j].operation,
-                                        comparison->figures[j].figure);
-        if (found > 0)
-            continue;
-        char **names = kvc_alloc_zero(comparison->figure_count + 1, sizeof(*names));
-        for (size_t j = 0; j < comparison->figure_count; j++)
-            names[j] = kvc_format("%s.%s", comparison->figures[j].operation,
-                                  comparison->figures[j].figure);
-        char *wanted = kvc_format(KVC_STR_FMT "." KVC_STR_FMT, KVC_STR_ARG(limit->operation),
-                                  KVC_STR_ARG(limit->figure));
-        struct kvc_buffer nearest = {0};
-        kvc_nearest_append(wanted, (const char *const *)names, comparison->figure_count, &nearest);
-        kvc_fail(err, KVC_EUSAGE, "the reports have no figure '%s'%s%s", wanted,
-                 nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
-        kvc_buffer_clear(&nearest);
-        for (size_t j = 0; j < comparison->figure_count; j++)
-            free(names[j]);
-        free(names);
-        free(wanted);
-        return kvc_error_set_where(err, "--fail-if '%s'", limit->text);
+        if (count_figures_of(benches->comparison, limit) == 0)
+            return no_such_figure(benches->comparison, limit, err);
     }
     return KVC_OK;
 }

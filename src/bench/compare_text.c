@@ -8,11 +8,13 @@
 #include "src/report/text.h"
 #include "src/run/outcome.h"
 
-/* Four digits that count, and no exponent. */
+/* A few digits that count, and no exponent. */
 static void show_number(double value, char *out, size_t out_size)
 {
     const double size = fabs(value);
-    const int digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+    int digits = size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : 3;
+    for (double least = 0.1; digits < 6 && digits >= 3 && size > 0 && size < least; least /= 10)
+        digits++;
     snprintf(out, out_size, "%.*f", digits, value);
 }
 
