@@ -20,12 +20,12 @@ enum {
 
 #define NOT_A_UID UINT64_MAX
 
-enum request_state { IN_FLIGHT, ARRIVED, TAKEN, GIVEN_UP };
+enum request_state { IN_FLIGHT, ARRIVED, TAKEN, GIVEN_UP }; /* the last two: over */
 
-/* One for each uid ever sent, at the index that is the uid. */
-struct request {
-    enum request_state state;
-    struct kvc_frames *reply; /* ARRIVED only */
+/* A reply that has come and was not fetched yet. */
+struct arrived {
+    uint64_t uid;
+    struct kvc_frames reply;
 };
 
 struct raw_request {
@@ -37,8 +37,10 @@ struct kvc_client {
     struct kvc_connection connection;
     pid_t owner; /* a forked child must not touch the parent's sockets */
     bool lost;
-    struct request *requests;
+    uint8_t *states; /* a request_state, one byte, for each uid ever sent: millions in a bench */
     size_t request_count, request_capacity;
+    struct arrived *arrived; /* in no order */
+    size_t arrived_count;
     struct raw_request *raw_requests;
     size_t raw_count;
     struct kvc_frames unclaimed[MAX_UNCLAIMED]; /* a ring */
@@ -73,16 +75,14 @@ void kvc_client_close(struct kvc_client *client)
         return;
     if (client->owner == getpid())
         kvc_connection_close(&client->connection);
-    for (size_t i = 0; i < client->request_count; i++) {
-        if (client->requests[i].reply != NULL)
-            kvc_frames_clear(client->requests[i].reply);
-        free(client->requests[i].reply);
-    }
+    for (size_t i = 0; i < client->arrived_count; i++)
+        kvc_frames_clear(&client->arrived[i].reply);
     for (size_t i = 0; i < client->raw_count; i++)
         kvc_buffer_clear(&client->raw_requests[i].uid);
     for (size_t i = 0; i < client->unclaimed_count; i++)
         kvc_frames_clear(&client->unclaimed[(client->unclaimed_first + i) % MAX_UNCLAIMED]);
-    free(client->requests);
+    free(client->states);
+    free(client->arrived);
     free(client->raw_requests);
     free(client);
 }
@@ -194,10 +194,9 @@ kvc_status kvc_client_send(struct kvc_client *client, struct kvc_frames *body, u
     if (client->request_count == client->request_capacity) {
         client->request_capacity =
             client->request_capacity == 0 ? 64 : 2 * client->request_capacity;
-        client->requests =
-            kvc_realloc(client->requests, client->request_capacity * sizeof(*client->requests));
+        client->states = kvc_realloc(client->states, client->request_capacity);
     }
-    client->requests[client->request_count++] = (struct request){.state = IN_FLIGHT};
+    client->states[client->request_count++] = IN_FLIGHT;
     return KVC_OK;
 }
 
@@ -261,6 +260,25 @@ static void keep_unclaimed(struct kvc_client *client, struct kvc_frames *frames)
     client->unclaimed_bytes += bytes;
 }
 
+static void keep_arrived(struct kvc_client *client, uint64_t uid, const struct kvc_frames *frames)
+{
+    client->arrived =
+        kvc_realloc(client->arrived, (client->arrived_count + 1) * sizeof(*client->arrived));
+    client->arrived[client->arrived_count++] = (struct arrived){uid, *frames};
+    client->states[uid] = ARRIVED;
+}
+
+static struct kvc_frames fetch_arrived(struct kvc_client *client, uint64_t uid)
+{
+    size_t place = 0;
+    while (client->arrived[place].uid != uid)
+        place++;
+    client->states[uid] = TAKEN;
+    const struct kvc_frames reply = client->arrived[place].reply;
+    client->arrived[place] = client->arrived[--client->arrived_count];
+    return reply;
+}
+
 /* Gives one message that has arrived to its request. Takes the frames over. */
 static void deliver(struct kvc_client *client, struct kvc_frames *frames)
 {
@@ -271,16 +289,13 @@ static void deliver(struct kvc_client *client, struct kvc_frames *frames)
         keep_unclaimed(client, frames);
         return;
     }
-    struct request *request = &client->requests[uid];
-    if (request->state == IN_FLIGHT) {
-        request->state = ARRIVED;
-        request->reply = kvc_alloc(sizeof(*request->reply));
-        *request->reply = *frames;
+    if (client->states[uid] == IN_FLIGHT) {
+        keep_arrived(client, uid, frames);
         return;
     }
-    if (request->state == GIVEN_UP) {
+    if (client->states[uid] == GIVEN_UP) {
         client->counters.late++;
-        request->state = TAKEN; /* a reply after this one is a duplicate */
+        client->states[uid] = TAKEN; /* a reply after this one is a duplicate */
     } else {
         client->counters.duplicate++;
     }
@@ -292,7 +307,7 @@ static bool has_come(const struct kvc_client *client, uint64_t uid)
 {
     if (uid == NOT_A_UID)
         return client->unclaimed_count > 0;
-    return client->requests[uid].state == ARRIVED;
+    return client->states[uid] == ARRIVED;
 }
 
 /* Takes in what has arrived, until the awaited reply is there. True when there may be more. */
@@ -354,8 +369,7 @@ static kvc_status await(struct kvc_client *client, uint64_t uid, int64_t timeout
 kvc_status kvc_client_await(struct kvc_client *client, uint64_t uid, int64_t timeout_ms,
                             struct kvc_error *err)
 {
-    if (uid >= client->request_count || client->requests[uid].state == TAKEN ||
-        client->requests[uid].state == GIVEN_UP)
+    if (uid >= client->request_count || client->states[uid] >= TAKEN)
         return kvc_fail(err, KVC_EUSAGE, "request %llu is not in flight", (unsigned long long)uid);
     const int64_t begin = kvc_now_ns();
     const kvc_status status = await(client, uid, timeout_ms, err);
@@ -368,12 +382,9 @@ kvc_status kvc_client_wait(struct kvc_client *client, uint64_t uid, int64_t time
 {
     const kvc_status status = kvc_client_await(client, uid, timeout_ms, err);
     if (status == KVC_ETIMEOUT)
-        client->requests[uid].state = GIVEN_UP;
+        client->states[uid] = GIVEN_UP;
     KVC_GUARD(status);
-    struct request *request = &client->requests[uid];
-    *reply = *request->reply;
-    free(request->reply);
-    *request = (struct request){.state = TAKEN};
+    *reply = fetch_arrived(client, uid);
     return KVC_OK;
 }
 
