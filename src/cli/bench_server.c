@@ -144,13 +144,28 @@ static kvc_status write_reports(const struct kvc_bench_flags *flags,
     return status;
 }
 
+/* Without a report a failure still has its line. */
+static void tell_problem(const struct kvc_bench_server_result *result)
+{
+    struct kvc_error problem = KVC_ERROR_INIT;
+    kvc_fail(&problem, KVC_EMISMATCH, "%s",
+             result->first_problem[0] != '\0' ? result->first_problem
+                                              : "not every request came out as it must");
+    kvc_print_error(&problem);
+}
+
 /* What the result says to a script. */
-static int status_of(const struct kvc_bench_server_result *result)
+static int status_of(const struct kvc_bench_server_result *result, bool quiet)
 {
     if (result->interrupted)
         return 128 + stop_signal;
-    if (!result->lost)
-        return kvc_bench_server_is_valid(result) ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
+    if (!result->lost && kvc_bench_server_is_valid(result))
+        return KVC_EXIT_OK;
+    if (!result->lost) {
+        if (quiet)
+            tell_problem(result);
+        return KVC_EXIT_UNEXPECTED;
+    }
     struct kvc_error lost = KVC_ERROR_INIT;
     kvc_fail(&lost, KVC_ELOST, "the server does not answer any more");
     kvc_print_error(&lost);
@@ -191,7 +206,7 @@ static int run_on_target(const struct kvc_bench_flags *flags,
         kvc_print_error(&picture_err);
     int exit_status = kvc_exit_status(status != KVC_OK ? status : picture);
     if (exit_status == KVC_EXIT_OK)
-        exit_status = status_of(&result);
+        exit_status = status_of(&result, flags->quiet);
     kvc_bench_server_result_clear(&result);
     return exit_status;
 }
