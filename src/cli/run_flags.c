@@ -43,7 +43,8 @@ static const struct kvc_option selection_table[] = {
      .offset = FLAG(device),
      .argument = "DEVICE",
      .choices = device_choices,
-     .help = "where the workers' KV cache lives: cpu (default), cuda, all"},
+     .help =
+         "where the workers' KV caches are: cpu (default); cuda: only the checks on a GPU; all"},
     {.name = "destructive",
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(destructive),
@@ -53,7 +54,7 @@ static const struct kvc_option selection_table[] = {
      .offset = FLAG(require),
      .argument = "FEATURE",
      .help = "fail when the server lacks this, instead of skipping what needs it: http, pool, "
-             "no-pool, status, p2p, checksums, restart, engine-driven, lmcache-driven"},
+             "no-pool, status, p2p, checksums, restart, engine-driven, lmcache-driven, cuda"},
     {.name = "client-dialect",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(client_dialect),
@@ -223,18 +224,27 @@ static kvc_status resolve_paths(const struct run_flags *flags, struct kvc_applie
     return KVC_OK;
 }
 
-/* Checks place their workers' memory on the CPU; with cuda alone there is nothing to run. */
-static void resolve_device(const struct run_flags *flags, struct kvc_applies_options *applies,
-                           char *reason, size_t reason_size)
+/* Which checks run by where their workers' caches are. */
+static void resolve_device(const struct run_flags *flags, struct kvc_run_options *options,
+                           struct kvc_run_texts *texts)
 {
-    if (strcmp(flags->device, "cuda") != 0)
-        return;
+    struct kvc_applies_options *applies = &options->applies;
+    struct kvc_device_text about;
     struct kvc_error err = KVC_ERROR_INIT;
-    if (kvc_device_cuda.probe(NULL, &err) == KVC_OK)
-        snprintf(reason, reason_size, "no check places its KV cache on cuda yet");
-    else
-        snprintf(reason, reason_size, "device cuda: %.160s", err.what);
-    applies->device_skip = reason;
+    const bool with_cuda = strcmp(flags->device, "cpu") != 0;
+    applies->without_cpu = strcmp(flags->device, "cuda") == 0;
+    options->device = texts->device;
+    applies->cuda_skip = texts->cuda_skip;
+    if (!with_cuda) {
+        snprintf(texts->cuda_skip, sizeof(texts->cuda_skip),
+                 "its KV cache is on a GPU: --device cuda or all runs it");
+    } else if (kvc_device_cuda.probe(&about, &err) != KVC_OK) {
+        snprintf(texts->cuda_skip, sizeof(texts->cuda_skip), "device cuda: %.160s", err.what);
+    } else {
+        snprintf(texts->device, sizeof(texts->device), "cuda: %s", about.text);
+        applies->cuda_skip = NULL;
+        options->facts.cuda = true;
+    }
 }
 
 kvc_status kvc_run_flags_resolve(const struct run_flags *flags, struct kvc_run_options *options,
@@ -246,7 +256,7 @@ kvc_status kvc_run_flags_resolve(const struct run_flags *flags, struct kvc_run_o
     options->facts.client_release = flags->client_dialect;
     KVC_GUARD(resolve_paths(flags, &options->applies, texts->paths_reason,
                             sizeof(texts->paths_reason), err));
-    resolve_device(flags, &options->applies, texts->device_reason, sizeof(texts->device_reason));
+    resolve_device(flags, options, texts);
     return KVC_OK;
 }
 
@@ -258,6 +268,8 @@ char *kvc_run_flags_reproduce(const struct run_flags *flags,
     kvc_target_flags_append(target_flags, &line);
     if (flags->transfer != NULL)
         kvc_buffer_printf(&line, " --transfer %s", flags->transfer);
+    if (strcmp(flags->device, "cpu") != 0)
+        kvc_buffer_printf(&line, " --device %s", flags->device);
     if (flags->destructive)
         kvc_buffer_append_text(&line, " --destructive");
     kvc_buffer_printf(&line, " --seed %llu", (unsigned long long)flags->seed);

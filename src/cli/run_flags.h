@@ -28,7 +28,8 @@ kvc_status kvc_run_flags_select(const struct run_flags *flags, const struct kvc_
 /* Texts that resolved options point to. */
 struct kvc_run_texts {
     char paths_reason[200];
-    char device_reason[200];
+    char cuda_skip[200];
+    char device[120];
 };
 /* Fills required, facts.client and applies from --require, --client-dialect, --transfer (and the
  * environment), --device, --destructive. */

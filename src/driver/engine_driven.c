@@ -41,6 +41,9 @@ static kvc_status map_pool(struct kvc_worker *worker, struct kvc_error *err)
         kvc_segment_open(worker->pool_name, (size_t)worker->pool_size, &worker->pool, err);
     if (status != KVC_OK)
         kvc_error_set_where(err, "register_engine_driven: the pool that the server offers");
+    else if (worker->on_gpu != NULL)
+        worker->pool_is_pinned =
+            kvc_cuda_host_register(worker->pool.data, (size_t)worker->pool_size);
     return status;
 }
 
@@ -104,9 +107,11 @@ static kvc_status fill_slots(struct kvc_worker *worker, const struct kvc_key *ke
     result->success = true;
     if (context->slots.count == 0)
         return KVC_OK;
-    for (size_t i = 0; i < context->slots.count; i++)
-        kvc_window_gather(worker, window, context->chunk_indices.items[i],
-                          worker->pool.data + context->slots.items[i].offset);
+    kvc_status status = KVC_OK;
+    for (size_t i = 0; i < context->slots.count && status == KVC_OK; i++)
+        status = kvc_window_gather(worker, window, context->chunk_indices.items[i],
+                                   worker->pool.data + context->slots.items[i].offset, err);
+    KVC_GUARD(kvc_window_finish(worker, status, err));
     result->chunks_written = (int64_t)context->slots.count;
     const struct kvc_request commit = {
         .op = KVC_OP_COMMIT_STORE, .key = *key, .instance_id = worker->options.instance_id};
@@ -138,9 +143,11 @@ static kvc_status empty_slots(struct kvc_worker *worker, const struct kvc_key *k
                               const struct kvc_window *window, struct kvc_slots slots,
                               int64_t skip_first_n_tokens, bool *success, struct kvc_error *err)
 {
-    for (size_t i = 0; i < slots.count; i++)
-        kvc_window_scatter(worker, window, (int64_t)i, skip_first_n_tokens,
-                           worker->pool.data + slots.items[i].offset);
+    kvc_status status = KVC_OK;
+    for (size_t i = 0; i < slots.count && status == KVC_OK; i++)
+        status = kvc_window_scatter(worker, window, (int64_t)i, skip_first_n_tokens,
+                                    worker->pool.data + slots.items[i].offset, err);
+    KVC_GUARD(kvc_window_finish(worker, status, err));
     const struct kvc_request commit = {
         .op = KVC_OP_COMMIT_RETRIEVE, .key = *key, .instance_id = worker->options.instance_id};
     return kvc_worker_call_bool(worker, &commit, success, err);

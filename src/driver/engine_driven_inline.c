@@ -15,8 +15,9 @@ static kvc_status encode_chunks(struct kvc_worker *worker, const struct kvc_wind
     const size_t chunk_bytes = (size_t)window->chunk_bytes;
     uint8_t *bytes = kvc_alloc(count * chunk_bytes);
     struct kvc_inline_tensor *tensors = kvc_alloc_zero(count, sizeof(*tensors));
-    for (size_t i = 0; i < count; i++) {
-        kvc_window_gather(worker, window, (int64_t)i, bytes + i * chunk_bytes);
+    kvc_status status = KVC_OK;
+    for (size_t i = 0; i < count && status == KVC_OK; i++) {
+        status = kvc_window_gather(worker, window, (int64_t)i, bytes + i * chunk_bytes, err);
         tensors[i] = (struct kvc_inline_tensor){
             .dtype = kvc_str_of(window->group->dtype->name),
             .shape = {shape, rank},
@@ -25,7 +26,9 @@ static kvc_status encode_chunks(struct kvc_worker *worker, const struct kvc_wind
     }
     static const uint8_t room[BIN_HEAD_BYTES];
     kvc_buffer_append(out, room, sizeof(room));
-    const kvc_status status = kvc_inline_encode_numpy(tensors, count, out, err);
+    status = kvc_window_finish(worker, status, err);
+    if (status == KVC_OK)
+        status = kvc_inline_encode_numpy(tensors, count, out, err);
     free(tensors);
     free(bytes);
     return status;
@@ -155,7 +158,9 @@ static kvc_status scatter_data(struct kvc_worker *worker, const struct kvc_windo
     if (status == KVC_OK)
         status = check_tensors(window, tensors, count, err);
     for (size_t i = 0; status == KVC_OK && i < count; i++)
-        kvc_window_scatter(worker, window, (int64_t)i, skip_first_n_tokens, tensors[i].data.data);
+        status = kvc_window_scatter(worker, window, (int64_t)i, skip_first_n_tokens,
+                                    tensors[i].data.data, err);
+    status = kvc_window_finish(worker, status, err);
     if (status != KVC_OK)
         kvc_error_prepend_where(err, "prepare_retrieve: data");
     kvc_arena_clear(&arena);

@@ -1,5 +1,7 @@
 #include "src/driver/paths.h"
 
+#include <string.h>
+
 /* The server waits for a GPU's event before it copies. On CPU there is none, and this is what the
  * reference client sends. */
 #define CPU_EVENT_HANDLE "stub_ipc_handle"
@@ -22,14 +24,35 @@ static void describe_tensor(struct kvc_arena *arena, const struct kvc_paged *pag
     };
 }
 
-static struct kvc_tensor_handles describe_tensors(struct kvc_arena *arena,
-                                                  const struct kvc_paged *paged)
+/* The same tensor where it lies on a GPU. */
+static kvc_status describe_on_gpu(struct kvc_arena *arena, const struct kvc_worker *worker,
+                                  size_t index, struct kvc_tensor_handle *handle,
+                                  struct kvc_error *err)
 {
-    struct kvc_tensor_handle *handles =
-        kvc_arena_alloc_array(arena, paged->tensor_count, sizeof(*handles));
-    for (size_t i = 0; i < paged->tensor_count; i++)
-        describe_tensor(arena, paged, &paged->tensors[i], &handles[i]);
-    return (struct kvc_tensor_handles){handles, paged->tensor_count};
+    struct kvc_cu_ipc_memory *memory = kvc_arena_alloc(arena, sizeof(*memory));
+    struct kvc_device_text *uuid = kvc_arena_alloc(arena, sizeof(*uuid));
+    KVC_GUARD(kvc_cuda_uuid(uuid, err));
+    KVC_GUARD(kvc_cuda_share(worker->on_gpu->tensors[index], memory, &handle->alloc_offset, err));
+    handle->kind = KVC_HANDLE_CUDA;
+    handle->ipc_handle = (struct kvc_bytes){memory->bytes, sizeof(memory->bytes)};
+    handle->nbytes = worker->paged.tensors[index].bytes;
+    handle->device_uuid = kvc_str_of(uuid->text);
+    return KVC_OK;
+}
+
+static kvc_status describe_tensors(struct kvc_arena *arena, const struct kvc_worker *worker,
+                                   struct kvc_tensor_handles *handles, struct kvc_error *err)
+{
+    const struct kvc_paged *paged = &worker->paged;
+    struct kvc_tensor_handle *items =
+        kvc_arena_alloc_array(arena, paged->tensor_count, sizeof(*items));
+    *handles = (struct kvc_tensor_handles){items, paged->tensor_count};
+    for (size_t i = 0; i < paged->tensor_count; i++) {
+        describe_tensor(arena, paged, &paged->tensors[i], &items[i]);
+        if (worker->on_gpu != NULL)
+            KVC_GUARD(describe_on_gpu(arena, worker, i, &items[i], err));
+    }
+    return KVC_OK;
 }
 
 /* Layers are counted through all groups. */
@@ -55,14 +78,13 @@ static struct kvc_engine_group_infos describe_groups(struct kvc_arena *arena,
     return (struct kvc_engine_group_infos){infos, geometry->group_count};
 }
 
-static kvc_status enroll(struct kvc_worker *worker, struct kvc_error *err)
+kvc_status kvc_worker_registration(const struct kvc_worker *worker, struct kvc_arena *arena,
+                                   struct kvc_request *request, struct kvc_error *err)
 {
     const struct kvc_worker_options *options = &worker->options;
-    struct kvc_arena arena = {0};
-    struct kvc_request request = {
+    *request = (struct kvc_request){
         .op = KVC_OP_REGISTER_KV_CACHE,
         .instance_id = options->instance_id,
-        .handles = describe_tensors(&arena, &worker->paged),
         .model_name = options->model_name,
         .world_size = options->world_size,
         .engine_type = KVC_STR("vllm"),
@@ -70,12 +92,54 @@ static kvc_status enroll(struct kvc_worker *worker, struct kvc_error *err)
                              kvc_str_of(kvc_layout_hint(options->geometry.groups[0].layout))},
     };
     if (!options->keep_groups_empty)
-        request.groups = describe_groups(&arena, &options->geometry);
-    struct kvc_reply reply;
-    const kvc_status status = kvc_worker_call(worker, &request, &reply, err);
+        request->groups = describe_groups(arena, &options->geometry);
+    return describe_tensors(arena, worker, &request->handles, err);
+}
+
+static kvc_status enroll(struct kvc_worker *worker, struct kvc_error *err)
+{
+    struct kvc_arena arena = {0};
+    struct kvc_request request;
+    struct kvc_reply reply = {0};
+    kvc_status status = kvc_worker_registration(worker, &arena, &request, err);
+    if (status == KVC_OK)
+        status = kvc_worker_call(worker, &request, &reply, err);
     worker->registered = status == KVC_OK;
     kvc_reply_clear(&reply);
     kvc_arena_clear(&arena);
+    return status;
+}
+
+/* Waits for the server's copy: for its event on a GPU. */
+static kvc_status await_server(const struct kvc_worker *worker, struct kvc_bytes event,
+                               struct kvc_error *err)
+{
+    struct kvc_cu_ipc_event handle;
+    if (event.size != sizeof(handle)) {
+        kvc_fail(err, KVC_EFORMAT, "the reply names no event to wait for");
+        kvc_error_set_expected(err, "a handle of %zu bytes", sizeof(handle));
+        return kvc_error_set_got(err, "%zu", event.size), KVC_EFORMAT;
+    }
+    struct kvc_error reason = KVC_ERROR_INIT;
+    memcpy(&handle, event.data, sizeof(handle));
+    if (kvc_cuda_queue_after(worker->on_gpu->queue, &handle, &reason) != KVC_OK)
+        return kvc_fail(err, KVC_EFORMAT, "the event that the reply names cannot be opened: %s",
+                        reason.what);
+    return kvc_cuda_queue_wait(worker->on_gpu->queue, err);
+}
+
+/* The call, between an event of this worker's and one of the server's. */
+static kvc_status call_on_gpu(struct kvc_worker *worker, struct kvc_request *request,
+                              struct kvc_reply *reply, struct kvc_error *err)
+{
+    struct kvc_cu_event *event;
+    struct kvc_cu_ipc_event handle;
+    KVC_GUARD(kvc_cuda_queue_event(worker->on_gpu->queue, &event, &handle, err));
+    request->event_handle = (struct kvc_bytes){handle.bytes, sizeof(handle.bytes)};
+    kvc_status status = kvc_worker_call(worker, request, reply, err);
+    if (status == KVC_OK && reply->transfer.success)
+        status = await_server(worker, reply->transfer.event_handle, err);
+    kvc_cuda_event_close(event);
     return status;
 }
 
@@ -92,8 +156,10 @@ static kvc_status transfer(struct kvc_worker *worker, struct kvc_request *reques
     request->block_ids = (struct kvc_int_lists){lists, count};
     request->event_handle =
         (struct kvc_bytes){(const uint8_t *)CPU_EVENT_HANDLE, sizeof(CPU_EVENT_HANDLE) - 1};
-    struct kvc_reply reply;
-    const kvc_status status = kvc_worker_call(worker, request, &reply, err);
+    struct kvc_reply reply = {0};
+    const kvc_status status = worker->on_gpu != NULL
+                                  ? call_on_gpu(worker, request, &reply, err)
+                                  : kvc_worker_call(worker, request, &reply, err);
     *success = status == KVC_OK && reply.transfer.success;
     kvc_reply_clear(&reply);
     return status;

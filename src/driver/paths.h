@@ -45,11 +45,15 @@ kvc_status kvc_window_open(struct kvc_worker *worker, const struct kvc_key *key,
                            struct kvc_ints block_ids, struct kvc_window *window,
                            struct kvc_error *err);
 void kvc_window_close(struct kvc_window *window);
-/* Copy one chunk out of the worker's blocks, or into them. Adds to the worker's timing. */
-void kvc_window_gather(struct kvc_worker *worker, const struct kvc_window *window, int64_t chunk,
-                       uint8_t *to);
-void kvc_window_scatter(struct kvc_worker *worker, const struct kvc_window *window, int64_t chunk,
-                        int64_t skip_first_n_tokens, const uint8_t *from);
+/* Copy one chunk out of the worker's blocks, or into them. Add to the worker's timing. On a GPU they begin the
+ * copy: it is done after kvc_window_finish, and until then its memory must stay. */
+kvc_status kvc_window_gather(struct kvc_worker *worker, const struct kvc_window *window,
+                             int64_t chunk, uint8_t *to, struct kvc_error *err);
+kvc_status kvc_window_scatter(struct kvc_worker *worker, const struct kvc_window *window,
+                              int64_t chunk, int64_t skip_first_n_tokens, const uint8_t *from,
+                              struct kvc_error *err);
+/* Waits for what was begun, whatever became of it. Returns `status` if that is an error already. */
+kvc_status kvc_window_finish(struct kvc_worker *worker, kvc_status status, struct kvc_error *err);
 
 /* The shape of one chunk: [2, layers, tokens, hidden], or [layers, tokens, hidden] for MLA. Returns
  * its rank. */

@@ -50,7 +50,8 @@ kvc_status kvc_window_open(struct kvc_worker *worker, const struct kvc_key *key,
                               group->num_blocks, err));
     window->tensors = kvc_alloc_zero(worker->paged.tensor_count, sizeof(*window->tensors));
     for (size_t i = 0; i < worker->paged.tensor_count; i++)
-        window->tensors[i] = worker->paged.tensors[i].data;
+        window->tensors[i] =
+            worker->on_gpu != NULL ? worker->on_gpu->tensors[i] : worker->paged.tensors[i].data;
     return KVC_OK;
 }
 
@@ -60,26 +61,70 @@ void kvc_window_close(struct kvc_window *window)
     window->tensors = NULL;
 }
 
-void kvc_window_gather(struct kvc_worker *worker, const struct kvc_window *window, int64_t chunk,
-                       uint8_t *to)
+static const int64_t *ids_of_chunk(const struct kvc_window *window, int64_t chunk)
 {
-    const int64_t started = kvc_now_ns();
-    kvc_gather_chunk(window->group, window->tensors,
-                     window->block_ids + chunk * window->blocks_per_chunk, window->chunk_tokens,
-                     to);
-    worker->timing.copy_ns += kvc_now_ns() - started;
+    return window->block_ids + chunk * window->blocks_per_chunk;
 }
 
-void kvc_window_scatter(struct kvc_worker *worker, const struct kvc_window *window, int64_t chunk,
-                        int64_t skip_first_n_tokens, const uint8_t *from)
+/* The same on a GPU. */
+static kvc_status begin_on_gpu(const struct kvc_worker *worker, const struct kvc_window *window,
+                               const struct kvc_cuda_chunk *chunk, bool gathers,
+                               struct kvc_error *err)
+{
+    const struct kvc_cuda_transfer transfer = {
+        .group = window->group,
+        .tensors = window->tensors,
+        .chunk_tokens = window->chunk_tokens,
+        .chunks = chunk,
+        .chunk_count = 1,
+    };
+    struct kvc_cuda_queue *queue = worker->on_gpu->queue;
+    return gathers ? kvc_cuda_gather_to_host(queue, &transfer, err)
+                   : kvc_cuda_scatter_from_host(queue, &transfer, err);
+}
+
+kvc_status kvc_window_gather(struct kvc_worker *worker, const struct kvc_window *window,
+                             int64_t chunk, uint8_t *to, struct kvc_error *err)
 {
     const int64_t started = kvc_now_ns();
+    const int64_t *ids = ids_of_chunk(window, chunk);
+    kvc_status status = KVC_OK;
+    if (worker->on_gpu != NULL)
+        status = begin_on_gpu(worker, window, &(struct kvc_cuda_chunk){to, ids, 0}, true, err);
+    else
+        kvc_gather_chunk(window->group, window->tensors, ids, window->chunk_tokens, to);
+    worker->timing.copy_ns += kvc_now_ns() - started;
+    return status;
+}
+
+kvc_status kvc_window_scatter(struct kvc_worker *worker, const struct kvc_window *window,
+                              int64_t chunk, int64_t skip_first_n_tokens, const uint8_t *from,
+                              struct kvc_error *err)
+{
+    const int64_t started = kvc_now_ns();
+    const int64_t *ids = ids_of_chunk(window, chunk);
     const int64_t skip = kvc_skip_blocks(skip_first_n_tokens, chunk, window->chunk_tokens,
                                          window->group->block_size);
-    kvc_scatter_chunk(window->group, window->tensors,
-                      window->block_ids + chunk * window->blocks_per_chunk, window->chunk_tokens,
-                      skip, from);
+    /* A chunk of the GPU's can be for writing; this one is only read. */
+    const struct kvc_cuda_chunk source = {(uint8_t *)from, ids, skip};
+    kvc_status status = KVC_OK;
+    if (worker->on_gpu != NULL)
+        status = begin_on_gpu(worker, window, &source, false, err);
+    else
+        kvc_scatter_chunk(window->group, window->tensors, ids, window->chunk_tokens, skip, from);
     worker->timing.copy_ns += kvc_now_ns() - started;
+    return status;
+}
+
+kvc_status kvc_window_finish(struct kvc_worker *worker, kvc_status status, struct kvc_error *err)
+{
+    if (worker->on_gpu == NULL)
+        return status;
+    const int64_t started = kvc_now_ns();
+    const kvc_status finished =
+        kvc_cuda_queue_wait(worker->on_gpu->queue, status == KVC_OK ? err : NULL);
+    worker->timing.copy_ns += kvc_now_ns() - started;
+    return status == KVC_OK ? finished : status;
 }
 
 size_t kvc_window_shape(const struct kvc_window *window, int64_t shape[4])

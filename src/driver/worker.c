@@ -80,6 +80,9 @@ static void copy_options(struct kvc_worker *worker, const struct kvc_worker_opti
 
 static void free_worker(struct kvc_worker *worker)
 {
+    if (worker->pool_is_pinned)
+        kvc_cuda_host_unregister(worker->pool.data);
+    kvc_cuda_cache_close(worker->on_gpu);
     kvc_segment_close(&worker->pool);
     kvc_paged_close(&worker->paged);
     free((char *)(uintptr_t)worker->options.model_name.data);
@@ -96,6 +99,16 @@ static void choose_path(struct kvc_worker *worker)
              by_server ? "the server maps the worker's memory and copies for itself" : "");
 }
 
+static kvc_status open_cache(struct kvc_worker *worker, struct kvc_error *err)
+{
+    const struct kvc_worker_options *options = &worker->options;
+    const bool on_gpu = options->device == &kvc_device_cuda;
+    KVC_GUARD(kvc_paged_open(&options->geometry, worker->path == KVC_PATH_LMCACHE_DRIVEN && !on_gpu,
+                             &worker->paged, err));
+    return on_gpu ? kvc_cuda_cache_open(&worker->paged, options->placement, &worker->on_gpu, err)
+                  : KVC_OK;
+}
+
 kvc_status kvc_worker_open(const struct kvc_rpc *rpc, const struct kvc_worker_options *options,
                            struct kvc_worker **worker, struct kvc_error *err)
 {
@@ -106,8 +119,7 @@ kvc_status kvc_worker_open(const struct kvc_rpc *rpc, const struct kvc_worker_op
     opened->rpc = *rpc;
     copy_options(opened, options);
     choose_path(opened);
-    kvc_status status = kvc_paged_open(&options->geometry, options->mode == KVC_MODE_LMCACHE_DRIVEN,
-                                       &opened->paged, err);
+    kvc_status status = open_cache(opened, err);
     if (status == KVC_OK)
         status = opened->ops->enroll(opened, err);
     if (status == KVC_OK)
@@ -132,6 +144,16 @@ kvc_status kvc_worker_close(struct kvc_worker *worker, struct kvc_error *err)
     const kvc_status status = kvc_worker_unregister(worker, err);
     free_worker(worker);
     return status;
+}
+
+kvc_status kvc_worker_push(struct kvc_worker *worker, struct kvc_error *err)
+{
+    return worker->on_gpu != NULL ? kvc_cuda_cache_push(worker->on_gpu, err) : KVC_OK;
+}
+
+kvc_status kvc_worker_pull(struct kvc_worker *worker, struct kvc_error *err)
+{
+    return worker->on_gpu != NULL ? kvc_cuda_cache_pull(worker->on_gpu, err) : KVC_OK;
 }
 
 /* ---- what a worker does ---- */

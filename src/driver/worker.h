@@ -3,6 +3,7 @@
 #ifndef KVC_DRIVER_WORKER_H
 #define KVC_DRIVER_WORKER_H
 
+#include "src/device/cuda_cache.h"
 #include "src/driver/mode.h"
 #include "src/driver/rpc.h"
 #include "src/kv/paged.h"
@@ -19,6 +20,9 @@ struct kvc_worker_options {
     bool
         keep_groups_empty; /* lmcache-driven: send no EngineGroupInfo; the server finds the groups */
     int64_t chunk_size;    /* the server's, tokens */
+    const struct kvc_device *device;   /* where the cache lives; NULL: the CPU */
+    enum kvc_cuda_placement placement; /* on a GPU; other than at its base needs
+                                          KVC_FEATURE_ALLOC_OFFSET for lmcache-driven */
 };
 
 struct kvc_worker;
@@ -54,11 +58,13 @@ struct kvc_worker {
     struct kvc_rpc rpc;
     const struct kvc_worker_ops *ops;
     enum kvc_path path;
-    char path_reason[160];   /* which path was taken and why */
-    struct kvc_paged paged;  /* the worker's KV cache */
-    struct kvc_segment pool; /* engine-driven over shared memory: the server's pool */
-    char pool_name[96];      /* as the server gave it */
+    char path_reason[160];         /* which path was taken and why */
+    struct kvc_paged paged;        /* the worker's KV cache; of one on a GPU the mirror */
+    struct kvc_cuda_cache *on_gpu; /* NULL: the cache is on the CPU */
+    struct kvc_segment pool;       /* engine-driven over shared memory: the server's pool */
+    char pool_name[96];            /* as the server gave it */
     int64_t pool_size;
+    bool pool_is_pinned; /* registered with the GPU's driver */
     bool registered;
     struct kvc_worker_timing timing;
 };
@@ -73,6 +79,16 @@ kvc_status kvc_worker_open(const struct kvc_rpc *rpc, const struct kvc_worker_op
 kvc_status kvc_worker_close(struct kvc_worker *worker, struct kvc_error *err);
 /* Unregisters now; kvc_worker_close then does not. */
 kvc_status kvc_worker_unregister(struct kvc_worker *worker, struct kvc_error *err);
+
+/* Lmcache-driven: the request that registers this worker, for who sends it by hand. Views into the worker and
+ * the arena. */
+kvc_status kvc_worker_registration(const struct kvc_worker *worker, struct kvc_arena *arena,
+                                   struct kvc_request *request, struct kvc_error *err);
+
+/* Copy a GPU's cache from its mirror, or to it; on the CPU there is nothing to do. Stores read the GPU's
+ * memory, retrieves write it. */
+kvc_status kvc_worker_push(struct kvc_worker *worker, struct kvc_error *err);
+kvc_status kvc_worker_pull(struct kvc_worker *worker, struct kvc_error *err);
 
 /* A key of this worker's model, world size and readers, for tokens [start, end). */
 struct kvc_key kvc_worker_key(const struct kvc_worker *worker, struct kvc_ints tokens,

@@ -7,7 +7,7 @@
 
 #include "src/kv/region.h"
 
-#define GUARD_SIZE ((size_t)4096)
+#define GUARD_SIZE ((size_t)KVC_PAGED_GUARD)
 
 /* Never two equal bytes side by side: a fill, a shifted copy and a copied block all show. */
 static uint8_t guard_byte(size_t index)

@@ -7,6 +7,8 @@
 #include "src/kv/memory.h"
 #include "src/kv/segment.h"
 
+enum { KVC_PAGED_GUARD = 4096 }; /* bytes of a guard band */
+
 struct kvc_tensor {
     uint8_t *data; /* the first byte of the tensor, behind the front guard */
     int64_t bytes;

@@ -180,6 +180,7 @@ static kvc_status console_begin(struct kvc_report *report, const struct kvc_run_
     if (info->client != NULL)
         fprintf(stream, "  %-10s %s can work with it\n", "clients:", info->client);
     print_list(console, "paths:", info->paths);
+    print_field(console, "device:", info->device);
     fputc('\n', stream);
     kvc_buffer_clear(&head);
     kvc_buffer_clear(&clean);

@@ -66,6 +66,8 @@ static void write_header(const struct html_report *html, const struct kvc_summar
     kvc_html_row(out, "Dialect", info->dialect);
     kvc_html_row(out, "Found by", info->how);
     kvc_html_row(out, "Paths", info->paths);
+    if (info->device[0] != '\0')
+        kvc_html_row(out, "Device", info->device);
     for (size_t i = 0; info->defects != NULL && info->defects[i] != NULL; i++)
         kvc_html_row(out, "Defect", info->defects[i]);
     kvc_html_row(out, "Started", html->fixed_times ? "" : info->started);

@@ -68,6 +68,8 @@ static json_t *run_value(const struct json_report *report, const struct kvc_summ
         set_text(run, "client_dialect", info->client);
     set_text(run, "server_version", info->server_version);
     set_text(run, "paths", info->paths);
+    if (info->device[0] != '\0')
+        set_text(run, "device", info->device);
     json_object_set_new(run, "stand_in", json_boolean(info->stand_in));
     json_object_set_new(run, "defects", list_value((char *const *)info->defects));
     return run;

@@ -174,6 +174,8 @@ static void append_run_properties(const struct kvc_run_info *info, struct kvc_bu
     append_property(out, "dialect", info->dialect);
     append_property(out, "server.version", info->server_version);
     append_property(out, "paths", info->paths);
+    if (info->device[0] != '\0')
+        append_property(out, "device", info->device);
     append_property(out, "seed", seed);
     append_property(out, "stand-in", info->stand_in ? "true" : "false");
     for (size_t i = 0; info->defects[i] != NULL; i++)

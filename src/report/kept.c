@@ -34,6 +34,7 @@ void kvc_kept_begin(struct kvc_kept_run *kept, const struct kvc_run_info *info)
         .started = keep(kept, info->started),
         .defects = keep_list(kept, info->defects),
         .stand_in = info->stand_in,
+        .device = keep(kept, info->device),
     };
 }
 

@@ -33,6 +33,7 @@ uint32_t kvc_needs_met(const struct kvc_target *target, const struct kvc_facts *
         {target->ops->can_restart, KVC_NEED_RESTART},
         {(facts->paths & KVC_PATHS_ENGINE_DRIVEN) != 0, KVC_NEED_ENGINE_DRIVEN},
         {(facts->paths & 1u << KVC_PATH_LMCACHE_DRIVEN) != 0, KVC_NEED_LMCACHE_DRIVEN},
+        {facts->has_cuda, KVC_NEED_CUDA},
     };
     uint32_t met = 0;
     for (size_t i = 0; i < KVC_COUNT_OF(rows); i++)
@@ -71,16 +72,34 @@ static bool path_applies(const struct kvc_instance *instance, const struct kvc_f
     return true;
 }
 
+/* Where the check's workers have their caches. */
+static bool device_applies(const struct kvc_instance *instance,
+                           const struct kvc_facts_record *record,
+                           const struct kvc_applies_options *options, struct kvc_buffer *reason)
+{
+    const struct kvc_check *check = instance->check;
+    const bool on_gpu = (check->needs & KVC_NEED_CUDA) != 0;
+    const bool is_mapped = (check->paths != 0 && instance->path == KVC_PATH_LMCACHE_DRIVEN) ||
+                           (check->needs & KVC_NEED_LMCACHE_DRIVEN) != 0;
+    if (on_gpu && options->cuda_skip != NULL)
+        kvc_buffer_append_text(reason, options->cuda_skip);
+    else if (!on_gpu && options->without_cpu)
+        kvc_buffer_append_text(reason, "its KV cache is on the CPU, and --device is cuda");
+    else if (on_gpu && is_mapped && !record->facts.maps_cuda)
+        kvc_buffer_printf(reason, "the server does not map the GPU's memory: %s",
+                          record->cuda_reason);
+    else
+        return true;
+    return false;
+}
+
 bool kvc_applies(const struct kvc_instance *instance, const struct kvc_target *target,
                  const struct kvc_facts_record *record, const struct kvc_applies_options *options,
                  struct kvc_buffer *reason)
 {
     const struct kvc_check *check = instance->check;
-    if (options->device_skip != NULL) {
-        kvc_buffer_append_text(reason, options->device_skip);
-        return false;
-    }
-    if (!kvc_applies_to_dialect(instance, record->facts.dialect, reason) ||
+    if (!device_applies(instance, record, options, reason) ||
+        !kvc_applies_to_dialect(instance, record->facts.dialect, reason) ||
         !path_applies(instance, record, options, reason) ||
         !needs_apply(check, kvc_needs_met(target, &record->facts), reason))
         return false;

@@ -9,7 +9,8 @@ struct kvc_applies_options {
     bool destructive;         /* allowed on a server of somebody else */
     uint32_t paths;           /* those that --transfer leaves */
     const char *paths_reason; /* why it leaves only those */
-    const char *device_skip;  /* why checks on this device cannot run; NULL: they can */
+    bool without_cpu;         /* only checks on a GPU are wanted */
+    const char *cuda_skip;    /* why checks on a GPU cannot run; NULL: they can */
 };
 
 /* The needs (enum kvc_need) that the server meets. */

@@ -26,6 +26,9 @@ enum kvc_need {
     KVC_NEED_RESTART = 1u << 6,   /* a server that we can start again */
     KVC_NEED_ENGINE_DRIVEN = 1u << 7, /* either engine-driven path */
     KVC_NEED_LMCACHE_DRIVEN = 1u << 8,
+    /* A GPU, where the check's workers have their caches; and for the lmcache-driven path a server that maps
+     * its memory. Checks without this need have them on the CPU. */
+    KVC_NEED_CUDA = 1u << 9,
 };
 
 enum kvc_check_flag {
@@ -87,6 +90,8 @@ struct kvc_facts {
     bool has_status;
     bool has_p2p;
     bool has_checksums;
+    bool has_cuda;      /* there is a GPU, and checks are to use it */
+    bool maps_cuda;     /* the server maps its memory */
     int64_t timeout_ms; /* for each call that must be answered */
     int64_t silence_ms; /* how long to wait before silence counts as silence */
     bool stand_in;      /* the server is the bundled mock */

@@ -113,6 +113,26 @@ static void probe_lmcache_driven(struct probe *probe)
     kvc_worker_close(worker, &err);
 }
 
+/* What does not answer is not tested; any other trouble is for the checks to find. */
+static void probe_cuda(struct probe *probe)
+{
+    struct kvc_worker_options options = probe_worker(probe, KVC_MODE_LMCACHE_DRIVEN);
+    struct kvc_facts *facts = &probe->record->facts;
+    struct kvc_worker *worker = NULL;
+    struct kvc_error err = KVC_ERROR_INIT;
+    facts->has_cuda = probe->options->cuda;
+    if (!facts->has_cuda)
+        return;
+    options.device = &kvc_device_cuda;
+    if (kvc_worker_open(&probe->rpc, &options, &worker, &err) == KVC_OK) {
+        facts->maps_cuda = true;
+        kvc_worker_close(worker, &err);
+        return;
+    }
+    kvc_error_line(&err, probe->record->cuda_reason, sizeof(probe->record->cuda_reason));
+    facts->maps_cuda = !is_absent(probe, &err);
+}
+
 static void probe_engine_driven(struct probe *probe)
 {
     const struct kvc_worker_options options = probe_worker(probe, KVC_MODE_ENGINE_DRIVEN);
@@ -227,6 +247,7 @@ static kvc_status probe_server(const void *arg, void *result, struct kvc_error *
     probe_http(&probe);
     probe_lmcache_driven(&probe);
     probe_engine_driven(&probe);
+    probe_cuda(&probe);
     record->facts.has_p2p = p2p_answers(&probe);
     kvc_client_close(probe.rpc.client);
     return KVC_OK;

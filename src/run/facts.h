@@ -9,6 +9,7 @@ struct kvc_facts_options {
     int64_t silence_ms;               /* 0: chosen by the kind of target */
     const struct kvc_dialect *client; /* a client's, which must be able to work with the server */
     const char *client_release;       /* as it was named; both NULL: none */
+    bool cuda;                        /* there is a GPU that checks are to use */
 };
 
 /* Facts, and the texts that they point into. Plain data: it travels through a pipe. */
@@ -19,6 +20,7 @@ struct kvc_facts_record {
     bool http_answers;
     char version[64];
     char path_reasons[KVC_PATH_COUNT][200]; /* how it works, or why it does not */
+    char cuda_reason[200];                  /* why the server does not map a GPU's memory */
 };
 
 /* Asks the started target (from a process of its own): which paths work, by registering an instance

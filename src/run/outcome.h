@@ -63,6 +63,7 @@ struct kvc_run_info {
     uint64_t seed;
     const char *started;        /* ISO 8601, UTC */
     const char *const *defects; /* of the mock; NULL-terminated or NULL */
+    const char *device;         /* the GPU that checks used, or what stands in for one; "": none */
     bool stand_in;              /* the bundled mock was tested: says nothing about a real server */
 };
 

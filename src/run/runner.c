@@ -105,6 +105,7 @@ static kvc_status begin_reports(const struct kvc_run_options *options,
         .started = started,
         .defects = server->target.options.defects,
         .stand_in = server->facts.facts.stand_in,
+        .device = options->device != NULL ? options->device : "",
     };
     kvc_status status = KVC_OK;
     for (size_t i = 0; i < options->report_count && status == KVC_OK; i++)

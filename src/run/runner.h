@@ -27,6 +27,7 @@ struct kvc_run_options {
     uint32_t required;      /* enum kvc_need: what the server must have */
     size_t min_checks;      /* that must have been carried out */
     bool fail_fast;         /* the first unexpected outcome ends the run */
+    const char *device;     /* for reports: the GPU that checks use; NULL or "": none */
     const char *trace_dir;  /* frames of failing checks go here; NULL: nowhere */
     const char *reproduce;  /* the command line without --select: "kvconform run --seed 7" */
 };

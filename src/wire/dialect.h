@@ -88,6 +88,7 @@ enum kvc_feature {
     KVC_FEATURE_TP_SIZE_LOCKS = 1u << 19,  /* lock count from tp_size and world_size */
     KVC_FEATURE_FUSED_SPLIT = 1u << 20,    /* 4-D fused tensors are split into K and V */
     KVC_FEATURE_P2P_GAPS = 1u << 21,       /* P2P_LOOKUP_AND_LOCK: also what is behind a gap */
+    KVC_FEATURE_ALLOC_OFFSET = 1u << 22,   /* CUDA tensors may lie anywhere in their allocation */
 };
 
 struct kvc_dialect {

@@ -1,5 +1,5 @@
 /* Tensor handles (DeviceIPCWrapper): the body of msgpack ext 1. Up to 0.5.5 a Python pickle, from
- * 0.5.6 a msgpack descriptor; CPU shared memory in both. For message.c, and for tests. */
+ * 0.5.6 a msgpack descriptor; CPU shared memory and CUDA IPC memory in both. For message.c, and for tests. */
 #ifndef KVC_WIRE_HANDLE_H
 #define KVC_WIRE_HANDLE_H
 
@@ -9,12 +9,12 @@
 enum { KVC_HANDLE_EXT_TYPE = 1 };
 
 /* Appends the body (without ext header) in the dialect's form. The pickle is byte for byte what
- * CPython 3.11 writes for a CpuShmTensorWrapper (protocol 4, framed, memoised). */
+ * CPython 3.11 writes for a CpuShmTensorWrapper or a RawCudaIPCWrapper (protocol 4, framed, memoised). */
 kvc_status kvc_handle_encode(const struct kvc_dialect *dialect,
                              const struct kvc_tensor_handle *handle, struct kvc_buffer *out,
                              struct kvc_error *err);
-/* Reads a body. Views point into body and arena. KVC_EFORMAT for anything that is no handle of CPU
- * shared memory, and for a view that leaves its nbytes (which need not be what the segment has). A
+/* Reads a body. Views point into body and arena. KVC_EFORMAT for anything that is no such handle,
+ * and for a view that leaves its nbytes (which need not be what the segment has). A
  * pickle is read by an interpreter of the few opcodes that handles use, which calls nothing. */
 kvc_status kvc_handle_decode(const struct kvc_dialect *dialect, struct kvc_bytes body,
                              struct kvc_arena *arena, struct kvc_tensor_handle *handle,

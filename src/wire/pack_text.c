@@ -85,7 +85,13 @@ static void print_handle(const struct printer *printer, const struct kvc_tensor_
 {
     struct kvc_buffer *out = printer->out;
     kvc_buffer_append_text(out, "handle(");
-    print_str(out, handle->shm_name);
+    if (handle->kind == KVC_HANDLE_CUDA) {
+        kvc_buffer_append_text(out, "cuda ");
+        print_hex(out, handle->ipc_handle, SHOWN_BYTES);
+        kvc_buffer_printf(out, " at %" PRId64, handle->alloc_offset);
+    } else {
+        print_str(out, handle->shm_name);
+    }
     kvc_buffer_printf(out, ", %" PRId64 " bytes, ", handle->nbytes);
     kvc_text_escape(handle->dtype, out);
     kvc_buffer_append_byte(out, ' ');

@@ -137,15 +137,25 @@ struct kvc_block_allocations {
     size_t count;
 };
 
-/* DeviceIPCWrapper on CPU shared memory: where one layer's tensor lives. */
+enum kvc_handle_kind {
+    KVC_HANDLE_CPU,  /* a shared-memory segment */
+    KVC_HANDLE_CUDA, /* an allocation of device memory, by its CUDA IPC handle */
+};
+
+enum { KVC_IPC_HANDLE_SIZE = 64 };
+
+/* DeviceIPCWrapper: where one layer's tensor lives. */
 struct kvc_tensor_handle {
-    struct kvc_str shm_name; /* with leading slash */
+    enum kvc_handle_kind kind;
+    struct kvc_str shm_name;     /* CPU: with leading slash */
+    struct kvc_bytes ipc_handle; /* CUDA */
+    int64_t alloc_offset;        /* CUDA, KVC_FEATURE_ALLOC_OFFSET: bytes before the tensor's */
     int64_t nbytes;
     struct kvc_str dtype; /* bare torch name */
     struct kvc_ints shape;
     struct kvc_ints stride;     /* elements */
     int64_t storage_offset;     /* elements */
-    struct kvc_str device_uuid; /* "cpu" */
+    struct kvc_str device_uuid; /* "cpu", or the GPU's, as torch writes it */
 };
 
 struct kvc_tensor_handles {

@@ -175,6 +175,7 @@ struct kvc_worker_options kvc_worker_defaults(struct kvc_ctx *ctx)
         .mode = path == KVC_PATH_LMCACHE_DRIVEN ? KVC_MODE_LMCACHE_DRIVEN : KVC_MODE_ENGINE_DRIVEN,
         .force_inline = path == KVC_PATH_ENGINE_DRIVEN_INLINE,
         .chunk_size = kvc_ctx_facts(ctx)->chunk_size,
+        .device = kvc_ctx_check(ctx)->needs & KVC_NEED_CUDA ? &kvc_device_cuda : NULL,
     };
 }
 

@@ -89,6 +89,10 @@ void kvc_stamp(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_
                struct kvc_ints blocks, uint64_t request);
 void kvc_expect_stamped(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key,
                         struct kvc_ints blocks, uint64_t request);
+/* Where the check's workers have their caches on a GPU: copies the cache to the GPU after it was written by
+ * hand, and back before it is looked at by hand. What writes and looks here does it by itself. */
+void kvc_push(struct kvc_ctx *ctx, struct kvc_worker *worker);
+void kvc_pull(struct kvc_ctx *ctx, struct kvc_worker *worker);
 /* The byte that destinations are filled with before a retrieve. */
 enum { KVC_POISON = 0x5a };
 /* Every block of the cache except these is still poison. */

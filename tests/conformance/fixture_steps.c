@@ -111,11 +111,24 @@ static struct kvc_stamp_source stamp_source(struct kvc_ctx *ctx, uint64_t reques
     return (struct kvc_stamp_source){.seed = kvc_ctx_seed(ctx), .request = request};
 }
 
+void kvc_push(struct kvc_ctx *ctx, struct kvc_worker *worker)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, "copying the cache to the GPU", kvc_worker_push(worker, &err), &err);
+}
+
+void kvc_pull(struct kvc_ctx *ctx, struct kvc_worker *worker)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, "copying the cache from the GPU", kvc_worker_pull(worker, &err), &err);
+}
+
 void kvc_stamp(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key,
                struct kvc_ints blocks, uint64_t request)
 {
     kvc_stamp_blocks(&worker->paged, stamp_source(ctx, request), key->start, blocks.items,
                      blocks.count);
+    kvc_push(ctx, worker);
 }
 
 static void expect_guards(struct kvc_ctx *ctx, const struct kvc_worker *worker)
@@ -134,6 +147,7 @@ void kvc_expect_stamped(struct kvc_ctx *ctx, struct kvc_worker *worker, const st
     for (size_t i = 0; i < OTHER_REQUESTS; i++)
         others[i] = stamp_source(ctx, i);
     struct kvc_error err = KVC_ERROR_INIT;
+    kvc_pull(ctx, worker);
     kvc_expect_ok(ctx, "the retrieved bytes are those that were stored",
                   kvc_stamp_check_blocks(&worker->paged, stamp_source(ctx, request), key->start,
                                          blocks.items, blocks.count, others, OTHER_REQUESTS, &err),
@@ -154,6 +168,7 @@ void kvc_expect_untouched_except(struct kvc_ctx *ctx, struct kvc_worker *worker,
                                  struct kvc_ints blocks)
 {
     const int64_t num_blocks = worker->paged.geometry.groups[0].num_blocks;
+    kvc_pull(ctx, worker);
     for (int64_t block = 0; block < num_blocks; block++) {
         if (contains(blocks, block))
             continue;
@@ -193,6 +208,7 @@ void kvc_retrieve_stamped(struct kvc_ctx *ctx, struct kvc_worker *worker, const 
 {
     for (size_t i = 0; i < blocks.count; i++)
         kvc_paged_fill_block(&worker->paged, blocks.items[i], KVC_POISON);
+    kvc_push(ctx, worker);
     const int64_t chunk_size = worker->options.chunk_size;
     const int64_t chunks = kvc_lookup(ctx, worker, key);
     KVC_EXPECT(ctx, chunks >= key->end / chunk_size, "LOOKUP finds %lld chunks, %lld are stored",

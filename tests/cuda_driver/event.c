@@ -73,6 +73,8 @@ int cuEventCreate(struct kvc_cu_event **event, unsigned flags)
 int cuEventDestroy_v2(struct kvc_cu_event *event)
 {
     stand_in_count(STAND_IN_EVENT, -1);
+    if (event->is_shared)
+        stand_in_withdraw(&event->shared);
     release(event);
     return KVC_CU_SUCCESS;
 }

@@ -81,10 +81,17 @@ int stand_in_attach(const struct stand_in_handle *handle, struct stand_in_shared
     return map_descriptor(shared) ? KVC_CU_SUCCESS : KVC_CU_MAP_FAILED;
 }
 
+void stand_in_withdraw(struct stand_in_shared *shared)
+{
+    if (shared->descriptor >= 0)
+        close(shared->descriptor);
+    shared->descriptor = -1;
+}
+
 void stand_in_detach(struct stand_in_shared *shared)
 {
     munmap(shared->memory, shared->handle.size);
-    close(shared->descriptor);
+    stand_in_withdraw(shared);
 }
 
 /* ---- device memory ---- */

@@ -64,6 +64,8 @@ struct stand_in_shared {
 bool stand_in_share(const char *name, size_t size, struct stand_in_shared *shared);
 /* Maps what another process has shared; a result. */
 int stand_in_attach(const struct stand_in_handle *handle, struct stand_in_shared *shared);
+/* Nobody can attach to it any more; who has goes on. */
+void stand_in_withdraw(struct stand_in_shared *shared);
 void stand_in_detach(struct stand_in_shared *shared);
 
 /* Whether the bytes lie in device memory that this process has. */

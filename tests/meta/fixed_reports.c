@@ -105,6 +105,7 @@ int main(int argc, char **argv)
         .seed = UINT64_MAX,
         .started = "2026-01-02T03:04:05Z",
         .defects = defects,
+        .device = "",
         .stand_in = true,
     };
     struct kvc_summary summary = {

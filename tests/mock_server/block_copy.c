@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "src/kv/transfer.h"
+#include "tests/mock_server/gpu.h"
 #include "tests/mock_server/guard.h"
 
 /* One chunk's copy. Memory that it needs is the call's, since a copy may end at any byte. */
@@ -12,11 +13,44 @@ struct copy {
     const struct kvc_ints *lists;
     int64_t chunk;
     uint8_t *data;
+    bool failed; /* on a GPU */
 };
 
 static const int64_t *ids_of(const struct copy *copy, size_t group)
 {
     return copy->lists[group].items + copy->chunk * copy->instance->groups[group].blocks_per_chunk;
+}
+
+/* Copies one group's part of the chunk, to data or back. */
+static void copy_out(struct copy *copy, size_t group, const int64_t *ids, uint8_t *data)
+{
+    const struct mock_kernel_group *from = &copy->instance->groups[group];
+    if (copy->instance->on_gpu)
+        copy->failed |= !mock_gpu_gather(copy->call->mock, from, ids, data);
+    else
+        kvc_gather_chunk(&from->shape, from->tensors, ids, from->chunk_slots, data);
+}
+
+static void copy_in(struct copy *copy, size_t group, const int64_t *ids, int64_t skip,
+                    const uint8_t *data)
+{
+    const struct mock_kernel_group *to = &copy->instance->groups[group];
+    if (copy->instance->on_gpu)
+        copy->failed |= !mock_gpu_scatter(copy->call->mock, to, ids, skip, data);
+    else
+        kvc_scatter_chunk(&to->shape, to->tensors, ids, to->chunk_slots, skip, data);
+}
+
+/* The memory of a host may be cut short while it is used. */
+static bool carry_out(void (*func)(void *arg), struct copy *copy)
+{
+    copy->failed = copy->instance->mapping_is_lost;
+    if (copy->instance->on_gpu && !copy->failed)
+        func(copy);
+    if (copy->instance->on_gpu ? !copy->failed : mock_guard(func, copy))
+        return true;
+    mock_saw(copy->call, KVC_RULE_MEMORY_GONE, "of instance %lld", (long long)copy->instance->id);
+    return false;
 }
 
 /* ---- STORE ---- */
@@ -40,7 +74,7 @@ static void lose_last_layer(const struct mock_part *part, uint8_t *data)
 
 static void gather(void *arg)
 {
-    const struct copy *copy = arg;
+    struct copy *copy = arg;
     const struct mock *mock = copy->call->mock;
     uint8_t *data = copy->data;
     for (size_t g = 0; g < copy->instance->group_count; g++) {
@@ -49,7 +83,7 @@ static void gather(void *arg)
         const int64_t *ids = ids_of(copy, g);
         if (mock_has(mock, MOCK_DEFECT_BLOCKS_ROTATED))
             ids = rotated(copy, ids, group->blocks_per_chunk);
-        kvc_gather_chunk(&group->shape, group->tensors, ids, group->chunk_slots, data);
+        copy_out(copy, g, ids, data);
         if (mock_has(mock, MOCK_DEFECT_LAST_LAYER_LOST))
             lose_last_layer(part, data);
         data += mock_part_bytes(part);
@@ -59,11 +93,8 @@ static void gather(void *arg)
 bool mock_gather(struct mock_call *call, const struct mock_instance *instance,
                  const struct kvc_ints *lists, int64_t chunk, uint8_t *data)
 {
-    struct copy copy = {call, instance, lists, chunk, data};
-    if (mock_guard(gather, &copy))
-        return true;
-    mock_saw(call, KVC_RULE_MEMORY_GONE, "of instance %lld", (long long)instance->id);
-    return false;
+    struct copy copy = {call, instance, lists, chunk, data, false};
+    return carry_out(gather, &copy);
 }
 
 /* ---- RETRIEVE ---- */
@@ -110,7 +141,7 @@ static const uint8_t *exchanged(const struct copy *copy, const struct mock_part 
 }
 
 /* A defect: the window's last block, once more, in the block behind it. */
-static void scatter_one_more(const struct copy *copy, size_t g, const uint8_t *data)
+static void scatter_one_more(struct copy *copy, size_t g, const uint8_t *data)
 {
     const struct mock_kernel_group *group = &copy->instance->groups[g];
     const struct kvc_ints ids = copy->lists[g];
@@ -119,18 +150,17 @@ static void scatter_one_more(const struct copy *copy, size_t g, const uint8_t *d
         return;
     int64_t *beyond = kvc_arena_alloc_array(copy->call->arena, (size_t)count, sizeof(*beyond));
     beyond[count - 1] = (ids.items[ids.count - 1] + 1) % group->shape.num_blocks;
-    kvc_scatter_chunk(&group->shape, group->tensors, beyond, group->chunk_slots, count - 1, data);
+    copy_in(copy, g, beyond, count - 1, data);
 }
 
 static void scatter(void *arg)
 {
-    const struct copy *copy = arg;
+    struct copy *copy = arg;
     const uint8_t *data = copy->data;
     for (size_t g = 0; g < copy->instance->group_count; g++) {
         const struct mock_kernel_group *group = &copy->instance->groups[g];
         const struct mock_part *part = &copy->instance->layout.parts[g];
-        kvc_scatter_chunk(&group->shape, group->tensors, ids_of(copy, g), group->chunk_slots,
-                          skipped_blocks(copy, group), exchanged(copy, part, data));
+        copy_in(copy, g, ids_of(copy, g), skipped_blocks(copy, group), exchanged(copy, part, data));
         if (mock_has(copy->call->mock, MOCK_DEFECT_SCATTER_ONE_MORE))
             scatter_one_more(copy, g, data);
         data += mock_part_bytes(part);
@@ -141,9 +171,6 @@ bool mock_scatter(struct mock_call *call, const struct mock_instance *instance,
                   const struct kvc_ints *lists, int64_t chunk, const uint8_t *data)
 {
     /* Scattering only reads the data. */
-    struct copy copy = {call, instance, lists, chunk, (uint8_t *)data};
-    if (mock_guard(scatter, &copy))
-        return true;
-    mock_saw(call, KVC_RULE_MEMORY_GONE, "of instance %lld", (long long)instance->id);
-    return false;
+    struct copy copy = {call, instance, lists, chunk, (uint8_t *)data, false};
+    return carry_out(scatter, &copy);
 }

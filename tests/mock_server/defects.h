@@ -247,7 +247,14 @@
     X(CHECKSUM_UNKNOWN_500, "checksum-unknown-500", "/cache/checksums of an unknown instance answers 500", "B15") \
     X(CHECKSUM_BAD_BLOCK_500, "checksum-bad-block-500", "/cache/checksums of a block that there is not answers 500", "B15") \
     X(CHECKSUM_MISCOUNTS, "checksum-miscounts", "num_chunks of /cache/checksums counts blocks", "implementer's slip") \
-    X(CHECKSUM_ALL_LAYERS, "checksum-all-layers", "a layerwise checksum covers all layers", "implementer's slip")
+    X(CHECKSUM_ALL_LAYERS, "checksum-all-layers", "a layerwise checksum covers all layers", "implementer's slip") \
+    /* cuda */                                                                                     \
+    X(EVENT_NOT_AWAITED, "event-not-awaited", "a GPU's blocks are copied without waiting for the event that the call names", "B49") \
+    X(REPLY_EVENT_DESTROYED, "reply-event-destroyed", "the event that a reply names is destroyed before the reply is sent", "B48") \
+    X(ALLOC_OFFSET_IGNORED, "alloc-offset-ignored", "a tensor on a GPU is taken to begin where its allocation does", "N26") \
+    X(MAPPING_UNCOUNTED, "mapping-uncounted", "a worker that leaves takes the mapping of its GPU memory from others that use it", "N21") \
+    X(MAPPING_KEPT, "mapping-kept", "the GPU memory of a worker that is gone stays mapped", "B43") \
+    X(MAPPED_ONCE_ONLY, "mapped-once-only", "a handle of GPU memory that was mapped before is refused", "B45")
 /* clang-format on */
 
 enum mock_defect {

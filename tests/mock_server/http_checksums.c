@@ -102,10 +102,24 @@ static int64_t query_number(const struct mock_http_request *request, const char 
 
 /* ---- the answer ---- */
 
-static void free_layers(struct layers *layers)
+static void free_layers(const struct mock_instance *instance, struct layers *layers)
 {
+    for (size_t i = 0; i < layers->count && instance->on_gpu; i++)
+        free(layers->tensors[i]);
     free(layers->tensors);
     free(layers->shapes);
+}
+
+/* The tensor where it can be read: of one on a GPU a copy. */
+static uint8_t *readable(const struct mock_instance *instance, size_t i)
+{
+    const struct mock_layer *layer = &instance->layers[i];
+    if (!instance->on_gpu)
+        return layer->data;
+    const size_t size = (size_t)kvc_group_tensor_bytes(&layer->shape);
+    uint8_t *copy = kvc_alloc_zero(size, 1);
+    kvc_device_cuda.copy_out(copy, layer->data, size, NULL);
+    return copy;
 }
 
 /* False when the layers change shape more often than one geometry can say. */
@@ -125,7 +139,7 @@ static bool read_layers(const struct mock *mock, const struct mock_instance *ins
             runs->groups[runs->group_count++].num_layers = 0;
         }
         runs->groups[runs->group_count - 1].num_layers++;
-        layers->tensors[i] = instance->layers[i].data;
+        layers->tensors[i] = readable(instance, i);
         layers->shapes[i] = shape;
     }
     for (size_t i = 0; i < runs->group_count; i++) {
@@ -139,7 +153,7 @@ static bool read_layers(const struct mock *mock, const struct mock_instance *ins
 static void touch_layers(void *arg)
 {
     const struct mock_instance *instance = arg;
-    for (size_t i = 0; i < instance->layer_count; i++) {
+    for (size_t i = 0; !instance->on_gpu && i < instance->layer_count; i++) {
         const struct kvc_segment *segment = &instance->layers[i].segment;
         (void)*(volatile const uint8_t *)(segment->data + segment->size - 1);
     }
@@ -264,7 +278,7 @@ static void answer(struct mock *mock, struct question *question, const char *mem
     } else {
         reply->body = describe(mock, &layers, question);
     }
-    free_layers(&layers);
+    free_layers(instance, &layers);
 }
 
 void mock_http_checksums(struct mock *mock, const struct mock_http_request *request,

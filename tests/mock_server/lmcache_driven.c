@@ -1,4 +1,5 @@
 #include "tests/mock_server/block_copy.h"
+#include "tests/mock_server/gpu.h"
 #include "tests/mock_server/handlers.h"
 #include "tests/mock_server/late_copy.h"
 #include "tests/mock_server/slot_guard.h"
@@ -9,8 +10,11 @@
 
 static enum mock_answer answer(struct mock_call *call, bool success)
 {
+    const struct mock_instance *instance =
+        mock_registry_find(&call->mock->registry, MOCK_LMCACHE_DRIVEN, call->request->instance_id);
+    const struct kvc_bytes stub = {(const uint8_t *)STUB_EVENT, sizeof(STUB_EVENT) - 1};
     call->reply->transfer = (struct kvc_transfer_result){
-        .event_handle = {(const uint8_t *)STUB_EVENT, sizeof(STUB_EVENT) - 1},
+        .event_handle = instance != NULL && instance->on_gpu ? mock_gpu_event(call) : stub,
         .success = success,
     };
     return MOCK_REPLY;
@@ -40,8 +44,10 @@ static bool segments_are_named(const struct mock_instance *instance)
 }
 
 /* Always, but with a defect. */
-static bool transfer_is_possible(const struct mock_call *call, const struct mock_instance *instance)
+static bool transfer_is_possible(struct mock_call *call, const struct mock_instance *instance)
 {
+    if (instance->on_gpu)
+        return mock_gpu_await(call);
     const bool has_event = call->request->event_handle.size > 0 ||
                            !mock_has(call->mock, MOCK_DEFECT_EVENT_HANDLE_CHECKED);
     if (has_event &&

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mock_server/gpu.h"
 #include "tests/mock_server/registry.h"
 
 /* Maps one layer's tensor; every number of the handle is checked against the segment there is. */
@@ -141,10 +142,15 @@ kvc_status mock_instance_map(struct mock_instance *instance,
     KVC_GUARD(check_layer_indices(infos, handles->count, err));
     instance->layers = kvc_alloc_zero(handles->count, sizeof(instance->layers[0]));
     instance->layer_count = handles->count;
+    instance->on_gpu = handles->items[0].kind == KVC_HANDLE_CUDA;
     for (size_t i = 0; i < handles->count; i++) {
         struct mock_layer *layer = &instance->layers[i];
+        if ((handles->items[i].kind == KVC_HANDLE_CUDA) != instance->on_gpu)
+            return kvc_fail(err, KVC_EFORMAT, "some tensors are on a GPU, and some are not");
         KVC_GUARD(mock_layout_detect(&handles->items[i], hints, reading, &layer->shape, err));
-        KVC_GUARD(map_layer(&handles->items[i], reading.length_unchecked, layer, err));
+        KVC_GUARD(instance->on_gpu
+                      ? mock_gpu_map(&handles->items[i], reading, layer, err)
+                      : map_layer(&handles->items[i], reading.length_unchecked, layer, err));
         const struct kvc_engine_group_info *engine = engine_group_of(infos, (int64_t)i);
         layer->group = SIZE_MAX;
         if (engine != NULL)

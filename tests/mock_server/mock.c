@@ -10,6 +10,7 @@
 #include "src/base/clock.h"
 #include "tests/mock_server/dispatch.h"
 #include "tests/mock_server/endings.h"
+#include "tests/mock_server/gpu.h"
 #include "tests/mock_server/guard.h"
 #include "tests/mock_server/housekeeping.h"
 #include "tests/mock_server/http.h"
@@ -100,6 +101,7 @@ static void close_state(struct mock *mock)
     mock_registry_clear(&mock->registry);
     mock_store_clear(&mock->store);
     mock_quotas_clear(mock);
+    mock_gpu_close(mock);
     mock_endings_clear(&mock->endings);
     mock_pool_close(&mock->pool);
     kvc_watch_close(mock->watch);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "src/base/clock.h"
+#include "tests/mock_server/gpu.h"
 #include "tests/mock_server/handlers.h"
 
 enum { MOCK_MAX_WORLD = 255 };
@@ -66,6 +67,7 @@ void mock_leave(struct mock *mock, struct mock_instance *instance)
     if (instance->mode == MOCK_ENGINE_DRIVEN)
         mock_transfers_leave(&mock->transfers, &mock->store, instance->id,
                              mock_has(mock, MOCK_DEFECT_UNREGISTER_PUBLISHES));
+    mock_gpu_leave(mock, instance);
     if (mock_has(mock, MOCK_DEFECT_UNREGISTER_DROPS_CHUNKS))
         drop_chunks_of(mock, instance);
     mock_registry_remove(&mock->registry, instance,
@@ -243,6 +245,8 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
         return mock_refuse(call, "instance %lld is registered", (long long)request->instance_id);
     if (is_ignored(mock, old))
         return MOCK_REPLY;
+    if (!mock_gpu_may_map(mock, &request->handles))
+        return mock_refuse(call, "that GPU memory was mapped before");
 
     /* Mapped again even if nothing changed: the name may stand for new memory. If that fails, the
      * client has removed the name after its first registration, and the old mapping is the right one. */
@@ -254,6 +258,7 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
         .kv_first_always = mock_has(mock, MOCK_DEFECT_KV_FIRST_ALWAYS),
         .length_unchecked = mock_has(mock, MOCK_DEFECT_LENGTH_UNCHECKED),
         .groups_ignored = mock_has(mock, MOCK_DEFECT_GROUPS_IGNORED),
+        .alloc_offset_ignored = mock_has(mock, MOCK_DEFECT_ALLOC_OFFSET_IGNORED),
     };
     struct kvc_error err = KVC_ERROR_INIT;
     if (mock_instance_map(instance, &request->handles, &request->layout_hints, &request->groups,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "tests/mock_server/gpu.h"
 #include "tests/mock_server/text.h"
 
 struct mock_instance *mock_registry_find(const struct mock_registry *registry, enum mock_mode mode,
@@ -94,8 +95,10 @@ struct mock_instance *mock_instance_new(enum mock_mode mode, int64_t id, struct 
 
 void mock_instance_free(struct mock_instance *instance)
 {
-    for (size_t i = 0; i < instance->layer_count; i++)
+    for (size_t i = 0; i < instance->layer_count; i++) {
         kvc_segment_close(&instance->layers[i].segment);
+        mock_gpu_unmap(&instance->layers[i]);
+    }
     for (size_t i = 0; i < instance->group_count; i++)
         free(instance->groups[i].tensors);
     free(instance->layers);

@@ -14,10 +14,11 @@ enum mock_mode { MOCK_ENGINE_DRIVEN, MOCK_LMCACHE_DRIVEN, MOCK_MODE_COUNT };
 
 /* One layer's tensor in a worker's memory, mapped here. */
 struct mock_layer {
-    struct kvc_segment segment;
-    struct kvc_group shape; /* of this one layer */
-    uint8_t *data;          /* the tensor's first byte */
-    size_t group;           /* SIZE_MAX: in no group, never transferred */
+    struct kvc_segment segment; /* memory of the host */
+    uint8_t *mapped;            /* memory of the GPU: the allocation's start; NULL: none */
+    struct kvc_group shape;     /* of this one layer */
+    uint8_t *data;              /* the tensor's first byte */
+    size_t group;               /* SIZE_MAX: in no group, never transferred */
 };
 
 /* Layers that are transferred alike: one list of block ids (protocol.md 6.4). */
@@ -49,6 +50,8 @@ struct mock_instance {
     size_t layer_count;
     struct mock_kernel_group groups[KVC_MAX_GROUPS];
     size_t group_count;
+    bool on_gpu;
+    bool mapping_is_lost; /* a defect */
 };
 
 /* A model is served as long as one instance of it is registered. */
@@ -90,10 +93,11 @@ bool mock_same_shape(const struct kvc_group *a, const struct kvc_group *b);
 
 /* How a tensor is to be read. */
 struct mock_reading {
-    bool layout_hint_ignored; /* a defect */
-    bool kv_first_always;     /* a defect */
-    bool length_unchecked;    /* a defect */
-    bool groups_ignored;      /* a defect */
+    bool layout_hint_ignored;  /* a defect */
+    bool kv_first_always;      /* a defect */
+    bool length_unchecked;     /* a defect */
+    bool groups_ignored;       /* a defect */
+    bool alloc_offset_ignored; /* a defect */
 };
 
 /* Finds out a tensor's layout from its shape and the hint (protocol.md 6.1): everything in *group but

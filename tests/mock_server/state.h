@@ -2,6 +2,7 @@
 #ifndef KVC_TESTS_MOCK_SERVER_STATE_H
 #define KVC_TESTS_MOCK_SERVER_STATE_H
 
+#include "src/device/cuda.h"
 #include "src/watch/watch.h"
 #include "src/wire/message.h"
 #include "tests/mock_server/defects.h"
@@ -28,6 +29,17 @@ struct mock_endings {
     LIST_HEAD(, mock_asker) askers;
 };
 
+/* A client opens a reply's event soon, but not before it has the reply. */
+enum { MOCK_GPU_EVENTS = 64 };
+
+/* What copies to and from GPUs need; opened when first needed. */
+struct mock_gpu {
+    struct kvc_cuda_queue *queue;
+    struct kvc_cu_event *events[MOCK_GPU_EVENTS]; /* of the latest replies */
+    size_t next_event;
+    struct mock_memory mapped_before; /* a defect: handles */
+};
+
 struct mock {
     struct kvc_mock_options options; /* with every default filled in */
     bool defects[MOCK_DEFECT_COUNT];
@@ -43,6 +55,7 @@ struct mock {
     int64_t now_ms;             /* when the messages at hand were taken up */
     int64_t next_sweep_ms;
     struct mock_endings endings;
+    struct mock_gpu gpu;
     bool loop_is_dead;       /* a defect: nothing is answered any more */
     struct kvc_watch *watch; /* what clients do wrong; NULL: not --strict */
 };

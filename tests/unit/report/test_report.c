@@ -203,6 +203,7 @@ static const char *console_output(bool live, bool quiet, bool verbose)
     const struct kvc_console_options options = {
         .stream = stream, .live = live, .quiet = quiet, .verbose = verbose, .fixed_times = true};
     const struct kvc_run_info info = {.suite_version = "1",
+                                      .device = "",
                                       .target = "attach",
                                       .rpc_url = "tcp://h:1",
                                       .dialect = "0.5.6",

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes the expected values of these tests: golden_*.inc.
 
-    python3 tests/unit/wire/generate.py OLDER     (needs torch and lmcache 0.5.6; OLDER: a folder with lmcache 0.5.1)
+    python3 tests/unit/wire/generate.py OLDEST OLDER    (needs torch and lmcache 0.5.6;
+                                                         folders with lmcache 0.5.1 and 0.5.5)
 
-They come from the encoders of the two releases, from Python's pickle and from torch, never from kvconform.
+They come from the encoders of these releases, from Python's pickle and from torch, never from kvconform.
 """
 import hashlib
 import os
@@ -74,6 +75,31 @@ def wrapper(shape, dtype, offset, name):
     return result
 
 
+def cuda_wrapper(shape, dtype, offset):
+    """The same for memory of a GPU, `offset` bytes into its allocation."""
+    import torch
+    try:
+        from lmcache.v1.platform.cuda.ipc_wrapper import RawCudaIPCWrapper
+    except ImportError:
+        from lmcache.v1.platform.devices.cuda.ipc_wrapper import RawCudaIPCWrapper
+    template = wrapper(shape, dtype, 0, "")
+    result = object.__new__(RawCudaIPCWrapper)
+    result._ipc_handle_reserved = bytes(range(64))
+    if hasattr(RawCudaIPCWrapper, "close"):
+        result._alloc_offset = offset
+    result._nbytes = template.nbytes
+    result.handle = None
+    for name in ("dtype", "shape", "stride", "storage_offset"):
+        setattr(result, name, getattr(template, name))
+    if hasattr(RawCudaIPCWrapper, "close"):
+        result._opens = 0
+    result.device_uuid = "7374616e-642d-696e-2064-657669636500"
+    return result
+
+
+CUDA_TENSORS = [((2, 64, 16, 2, 8), "float16", 0), ((64, 16, 32), "bfloat16", 4096), ((7,), "uint8", 1 << 33)]
+
+
 def release_values():
     """Lines of the .inc files of the release that is on the path."""
     from lmcache.v1.multiprocess.custom_types import DeviceIPCWrapper, get_customized_encoder
@@ -90,6 +116,11 @@ def release_values():
         print('golden_handles\t{"%s", "%s", "%s", %d, {%s}, {%s}, %d, %d, %s},' % (
             release, item.shm_name, dtype, len(shape), ", ".join(map(str, shape)),
             ", ".join(map(str, item.stride)), offset, item.nbytes, c_bytes(encoded)))
+    for shape, dtype, offset in CUDA_TENSORS:
+        item = cuda_wrapper(shape, dtype, offset)
+        print('golden_cuda_handles\t{"%s", "%s", %d, {%s}, {%s}, %d, %d, %s},' % (
+            release, dtype, len(shape), ", ".join(map(str, shape)), ", ".join(map(str, item.stride)),
+            getattr(item, "_alloc_offset", 0), item._nbytes, c_bytes(encoder.encode([item]))))
 
 
 # ---- pickled tensors ----
@@ -250,16 +281,16 @@ def inline_views():
 
 
 def main():
-    if len(sys.argv) > 2 and sys.argv[2] == "release":
+    if sys.argv[2] == "release":
         release_values()
         return
-    lines = {"golden_operations": [], "golden_handles": []}
-    for path, release in [(sys.argv[1], "0.5.1"), ("", "0.5.6")]:
+    lines = {"golden_operations": [], "golden_handles": [], "golden_cuda_handles": []}
+    for path, release in [(sys.argv[1], "0.5.1"), (sys.argv[2], "0.5.5"), ("", "0.5.6")]:
         output = subprocess.run([sys.executable, __file__, sys.argv[1], "release", release], check=True,
                                 env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True).stdout
         for line in output.splitlines():
             name, _, value = line.partition("\t")
-            if name in lines:
+            if name == "golden_cuda_handles" or (name in lines and release != "0.5.5"):
                 lines[name].append(value)
     for name, values in lines.items():
         write(name + ".inc", values)
