@@ -168,12 +168,18 @@ static void check_region(void *context, const struct visit *visit)
         kvc_stamp_findings_add(findings, visit->plan, &visit->site);
 }
 
+static kvc_status report(struct kvc_stamp_findings *findings, struct kvc_error *err)
+{
+    const kvc_status status = kvc_stamp_findings_report(findings, err);
+    kvc_stamp_findings_close(findings);
+    return status;
+}
+
 kvc_status kvc_stamp_check_blocks(const struct kvc_paged *paged, struct kvc_stamp_source source,
                                   int64_t first_token, const int64_t *block_ids, size_t block_count,
                                   const struct kvc_stamp_source *others, size_t other_count,
                                   struct kvc_error *err)
 {
-    struct kvc_stamp_findings findings = {.wrong = 0};
     const struct kvc_stamp_search search = {
         .geometry = &paged->geometry,
         .source = source,
@@ -182,8 +188,9 @@ kvc_status kvc_stamp_check_blocks(const struct kvc_paged *paged, struct kvc_stam
         .first_token = first_token,
         .token_count = (int64_t)block_count * paged->geometry.groups[0].block_size,
     };
+    struct kvc_stamp_findings findings = {.search = &search};
     visit_blocks(paged, source, first_token, block_ids, block_count, check_region, &findings);
-    return kvc_stamp_findings_report(&findings, &search, err);
+    return report(&findings, err);
 }
 
 kvc_status kvc_stamp_check_chunk(const struct kvc_geometry *geometry,
@@ -192,7 +199,6 @@ kvc_status kvc_stamp_check_chunk(const struct kvc_geometry *geometry,
                                  const struct kvc_stamp_source *others, size_t other_count,
                                  struct kvc_error *err)
 {
-    struct kvc_stamp_findings findings = {.wrong = 0};
     const struct kvc_stamp_search search = {
         .geometry = geometry,
         .source = source,
@@ -201,8 +207,9 @@ kvc_status kvc_stamp_check_chunk(const struct kvc_geometry *geometry,
         .first_token = first_token,
         .token_count = chunk_tokens,
     };
+    struct kvc_stamp_findings findings = {.search = &search};
     /* Checking only reads the chunk. */
     visit_chunk(geometry, source, first_token, chunk_tokens, (uint8_t *)chunk, check_region,
                 &findings);
-    return kvc_stamp_findings_report(&findings, &search, err);
+    return report(&findings, err);
 }

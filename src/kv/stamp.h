@@ -25,8 +25,8 @@ uint64_t kvc_stamp_value(struct kvc_stamp_source source, const struct kvc_group 
  * the order of block_ids, in every layer of every group. */
 void kvc_stamp_blocks(struct kvc_paged *paged, struct kvc_stamp_source source, int64_t first_token,
                       const int64_t *block_ids, size_t block_count);
-/* Checks them. KVC_EMISMATCH: what says how many elements of how many are wrong and where the
- * first one is; expected and got describe its stamp ("layer 3 K token 257 head 1 element 0") and
+/* Checks them. KVC_EMISMATCH: what says how many elements of how many are wrong, where the first one
+ * is, and how many hold what ("3072 hold layer 3 where layer 4 belongs, 1024 hold zero"); expected and got describe its stamp ("layer 3 K token 257 head 1 element 0") and
  * what it holds: "poison 0x5a" or "zero"; or the place that its bytes belong to, searched for in
  * this source (all of it near the tokens checked), then in the `others` (e.g. other requests), then
  * at any byte offset; or "nothing we wrote". where is the block and the slot in it. */

@@ -3,6 +3,7 @@
 #define KVC_KV_STAMP_FINDINGS_H
 
 #include "src/kv/region.h"
+#include "src/kv/stamp_histogram.h"
 #include "src/kv/stamp_plan.h"
 #include "src/kv/stamp_search.h"
 
@@ -14,8 +15,11 @@ struct kvc_stamp_site {
     int64_t block;       /* -1: in a chunk */
 };
 
-/* Zero-initialise. */
+/* Zero-initialise all but search; kvc_stamp_findings_close frees. */
 struct kvc_stamp_findings {
+    const struct kvc_stamp_search *search;
+    struct kvc_stamp_origins *origins; /* made when something is wrong */
+    struct kvc_stamp_histogram histogram;
     int64_t total; /* elements */
     int64_t wrong;
     struct kvc_stamp_place first; /* the first wrong element */
@@ -25,11 +29,12 @@ struct kvc_stamp_findings {
     size_t held_size;
 };
 
-/* Counts the wrong elements of a region and takes down the first one. */
+/* Counts the wrong elements of a region, by what they hold, and takes down the first one. */
 void kvc_stamp_findings_add(struct kvc_stamp_findings *findings, const struct kvc_stamp_plan *plan,
                             const struct kvc_stamp_site *site);
 /* KVC_OK when there were none; else KVC_EMISMATCH with all of it said, as stamp.h has it. */
 kvc_status kvc_stamp_findings_report(const struct kvc_stamp_findings *findings,
-                                     const struct kvc_stamp_search *search, struct kvc_error *err);
+                                     struct kvc_error *err);
+void kvc_stamp_findings_close(struct kvc_stamp_findings *findings);
 
 #endif
