@@ -134,11 +134,15 @@ static struct kvc_transfer_row summarise(const struct series *series, const stru
 {
     const size_t count = (size_t)series->options->repeat;
     const double bytes = (double)kvc_transfer_case_bytes(series->bench_case);
+    const struct kvc_spread own = kvc_spread_of(times->own, count);
+    const struct kvc_spread baseline = kvc_spread_of(times->baseline, count);
     struct kvc_transfer_row row = {
         .bench_case = series->bench_case,
         .measure = times->measure,
-        .speed = bytes / kvc_spread_of(times->own, count).median,
-        .baseline_speed = bytes / kvc_spread_of(times->baseline, count).median,
+        .speed = bytes / own.median,
+        .baseline_speed = bytes / baseline.median,
+        .best_speed = bytes / own.min,
+        .baseline_best_speed = bytes / baseline.min,
         .ratios = kvc_alloc(count * sizeof(double)),
         .ratio_count = count,
     };

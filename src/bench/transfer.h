@@ -72,7 +72,9 @@ struct kvc_transfer_row {
     const struct kvc_transfer_measure *measure;
     double speed;          /* 10^9 bytes a second: median */
     double baseline_speed; /* of the baseline, in the same rounds */
-    double *ratios;        /* of each round: the baseline's time over the measure's */
+    double best_speed;     /* of the fastest round */
+    double baseline_best_speed;
+    double *ratios; /* of each round: the baseline's time over the measure's */
     size_t ratio_count;
     struct kvc_spread ratio;
     double lower, upper; /* quartiles of the ratios */

@@ -102,14 +102,26 @@ static json_t *row_value(const struct kvc_transfer_row *row)
     for (size_t i = 0; i < row->ratio_count; i++)
         json_array_append_new(ratios, json_real(row->ratios[i]));
     set_case(row->bench_case, object);
-    json_object_update_new(
-        object,
-        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "operation",
-                  row->measure->operation, "version", row->measure->version, "baseline",
-                  row->measure->baseline, "gigabytes_per_second", row->speed,
-                  "baseline_gigabytes_per_second", row->baseline_speed, "ratio", row->ratio.median,
-                  "ratio_lower_quartile", row->lower, "ratio_upper_quartile", row->upper,
-                  "ratio_min", row->ratio.min, "ratio_max", row->ratio.max, "ratios", ratios));
+    const struct {
+        const char *name;
+        double value;
+    } figures[] = {
+        {"gigabytes_per_second", row->speed},
+        {"baseline_gigabytes_per_second", row->baseline_speed},
+        {"best_gigabytes_per_second", row->best_speed},
+        {"baseline_best_gigabytes_per_second", row->baseline_best_speed},
+        {"ratio", row->ratio.median},
+        {"ratio_lower_quartile", row->lower},
+        {"ratio_upper_quartile", row->upper},
+        {"ratio_min", row->ratio.min},
+        {"ratio_max", row->ratio.max},
+    };
+    json_object_set_new(object, "operation", json_string(row->measure->operation));
+    json_object_set_new(object, "version", json_string(row->measure->version));
+    json_object_set_new(object, "baseline", json_string(row->measure->baseline));
+    for (size_t i = 0; i < KVC_COUNT_OF(figures); i++)
+        json_object_set_new(object, figures[i].name, json_real(figures[i].value));
+    json_object_set_new(object, "ratios", ratios);
     return object;
 }
 
