@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "src/base/bytes.h"
 #include "src/base/clock.h"
@@ -11,11 +12,13 @@ struct member {
     struct kvc_team *team;
     int64_t share;
     pthread_t thread;
+    int64_t cpu_ns; /* of the last round */
 };
 
 struct kvc_team {
     struct member *members; /* the first is the caller, and has no thread */
     int64_t count;
+    enum kvc_team_clock clock;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int64_t round;      /* of work; a member that sees a new one begins */
@@ -24,9 +27,23 @@ struct kvc_team {
     void *context;
 };
 
+static int64_t thread_cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void do_share(struct member *member, kvc_team_work work)
+{
+    const int64_t started = thread_cpu_ns();
+    work(member->team->context, member->share, member->team->count);
+    member->cpu_ns = thread_cpu_ns() - started;
+}
+
 static void *serve(void *argument)
 {
-    const struct member *member = argument;
+    struct member *member = argument;
     struct kvc_team *team = member->team;
     int64_t seen = 0;
     for (;;) {
@@ -38,7 +55,7 @@ static void *serve(void *argument)
         pthread_mutex_unlock(&team->mutex);
         if (work == NULL)
             return NULL;
-        work(team->context, member->share, team->count);
+        do_share(member, work);
         pthread_mutex_lock(&team->mutex);
         team->busy--;
         pthread_cond_broadcast(&team->changed);
@@ -65,10 +82,12 @@ static void wait_for_all(struct kvc_team *team)
     pthread_mutex_unlock(&team->mutex);
 }
 
-struct kvc_team *kvc_team_open(int64_t count, struct kvc_error *err)
+struct kvc_team *kvc_team_open(int64_t count, enum kvc_team_clock clock, struct kvc_error *err)
 {
     struct kvc_team *team = kvc_alloc_zero(1, sizeof(*team));
     team->members = kvc_alloc_zero((size_t)count, sizeof(*team->members));
+    team->members[0] = (struct member){.team = team};
+    team->clock = clock;
     pthread_mutex_init(&team->mutex, NULL);
     pthread_cond_init(&team->changed, NULL);
     for (team->count = 1; team->count < count; team->count++) {
@@ -98,11 +117,19 @@ void kvc_team_close(struct kvc_team *team)
     free(team);
 }
 
+static int64_t most_cpu_ns(const struct kvc_team *team)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < team->count; i++)
+        most = team->members[i].cpu_ns > most ? team->members[i].cpu_ns : most;
+    return most;
+}
+
 int64_t kvc_team_run(struct kvc_team *team, kvc_team_work work, void *context)
 {
     const int64_t started = kvc_now_ns();
     begin(team, work, context);
-    work(context, 0, team->count);
+    do_share(&team->members[0], work);
     wait_for_all(team);
-    return kvc_now_ns() - started;
+    return team->clock == KVC_TEAM_CPU ? most_cpu_ns(team) : kvc_now_ns() - started;
 }

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/bench/team.h"
-
 static const struct kvc_transfer_device *const devices[] = {&kvc_transfer_cpu};
 
 const char *const kvc_transfer_operations[] = {"gather", "scatter", "fill",
@@ -185,7 +183,7 @@ static kvc_status measure_case(const struct kvc_transfer_options *options,
                                struct kvc_transfer_result *result, struct kvc_error *err)
 {
     struct series series = {.options = options, .bench_case = bench_case};
-    series.team = kvc_team_open(bench_case->threads, err);
+    series.team = kvc_team_open(bench_case->threads, options->clock, err);
     if (series.team == NULL)
         return KVC_ESYSTEM;
     kvc_status status = options->device->open(bench_case, &series.state, err);

@@ -4,6 +4,7 @@
 #define KVC_BENCH_TRANSFER_H
 
 #include "src/bench/noise.h"
+#include "src/bench/team.h"
 #include "src/kv/geometry.h"
 
 /* What one series of measurements works on. */
@@ -60,6 +61,7 @@ struct kvc_transfer_options {
     size_t case_count;
     const char *const *operations; /* of those that are measured; NULL-terminated */
     int64_t repeat;
+    enum kvc_team_clock clock;
     const volatile int *stop; /* ends the run when it becomes non-zero */
 };
 

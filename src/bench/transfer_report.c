@@ -10,6 +10,11 @@ static const char *order_name(const struct kvc_transfer_case *bench_case)
     return bench_case->shuffled ? "shuffled" : "sequential";
 }
 
+static const char *clock_name(const struct kvc_transfer_options *options)
+{
+    return options->clock == KVC_TEAM_CPU ? "cpu" : "wall";
+}
+
 /* ---- text ---- */
 
 static void append_bytes(int64_t bytes, struct kvc_buffer *out)
@@ -51,8 +56,8 @@ void kvc_transfer_write_text(const struct kvc_transfer_options *options,
 {
     kvc_buffer_printf(out,
                       "Speed, and its ratio to that of memcpy, memcmp or MD5 of as many bytes: "
-                      "median of %" PRId64 " rounds (their middle half)\n",
-                      options->repeat);
+                      "median of %" PRId64 " rounds (their middle half), %s time\n",
+                      options->repeat, clock_name(options));
     for (size_t i = 0; i < result->row_count; i++) {
         const struct kvc_transfer_row *row = &result->rows[i];
         if (i == 0 || row->bench_case != result->rows[i - 1].bench_case)
@@ -131,11 +136,11 @@ void kvc_transfer_write_json(const struct kvc_transfer_options *options,
     json_t *rows = json_array();
     for (size_t i = 0; i < result->row_count; i++)
         json_array_append_new(rows, row_value(&result->rows[i]));
-    json_t *root =
-        json_pack("{s:i, s:s, s:s, s:o, s:s, s:I, s:b, s:o}", "schema", 1, "kind", "bench-transfer",
-                  "suite_version", KVC_VERSION, "machine", machine_value(), "device",
-                  options->device->name, "repeat", (json_int_t)options->repeat, "interrupted",
-                  (int)result->interrupted, "results", rows);
+    json_t *root = json_pack("{s:i, s:s, s:s, s:o, s:s, s:s, s:I, s:b, s:o}", "schema", 1, "kind",
+                             "bench-transfer", "suite_version", KVC_VERSION, "machine",
+                             machine_value(), "device", options->device->name, "clock",
+                             clock_name(options), "repeat", (json_int_t)options->repeat,
+                             "interrupted", (int)result->interrupted, "results", rows);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     json_decref(root);
     kvc_buffer_printf(out, "%s\n", text == NULL ? "{}" : text);

@@ -8,6 +8,7 @@
 #include "src/bench/machine.h"
 
 static const char *const orders[] = {"shuffled", "sequential", NULL};
+static const char *const clocks[] = {"wall", "cpu", NULL};
 static const char *const formats[] = {"text", "json", "csv", NULL};
 
 #define FLAG(member) offsetof(struct kvc_transfer_flags, member)
@@ -79,6 +80,12 @@ const struct kvc_option kvc_transfer_flag_table[] = {
      .argument = "N",
      .minimum = 1,
      .help = "rounds, in each of which everything is measured once (default 11)"},
+    {.name = "clock",
+     .kind = KVC_OPTION_CHOICE,
+     .offset = FLAG(clock),
+     .argument = "CLOCK",
+     .choices = clocks,
+     .help = "wall (default), or cpu: without the time that a busy machine gives to others"},
     {.name = "min-ratio",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(min_ratios),
@@ -115,6 +122,7 @@ void kvc_transfer_flags_init(struct kvc_transfer_flags *flags)
         .threads = "1",
         .operations = "all",
         .block_order = "shuffled",
+        .clock = "wall",
         .block_size = 16,
         .layers = 32,
         .chunk_tokens = 256,
@@ -411,6 +419,7 @@ kvc_status kvc_transfer_flags_resolve(const struct kvc_transfer_flags *flags,
         .case_count = count,
         .operations = plan->operations,
         .repeat = flags->repeat,
+        .clock = strcmp(flags->clock, "cpu") == 0 ? KVC_TEAM_CPU : KVC_TEAM_WALL,
     };
     return KVC_OK;
 }

@@ -8,7 +8,7 @@
 /* Lists are comma-separated. */
 struct kvc_transfer_flags {
     const char *device, *layouts, *dtypes, *heads, *bytes, *threads, *operations, *min_ratios;
-    const char *block_order;
+    const char *block_order, *clock;
     int64_t block_size, layers, chunk_tokens, repeat;
     uint64_t seed;
     const char *format, *output;

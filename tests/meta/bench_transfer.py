@@ -31,6 +31,7 @@ class Reports(unittest.TestCase):
         self.assertEqual((run.returncode, run.stderr), (0, ""))
         report = json.loads(run.stdout)
         self.assertEqual(report["kind"], "bench-transfer")
+        self.assertEqual((report["clock"], report["device"]), ("wall", "cpu"))
         self.assertFalse(report["interrupted"])
         rows = report["results"]
         self.assertEqual(len(rows), 5 * 3 * 2 * len(OPERATIONS))
@@ -52,8 +53,9 @@ class Reports(unittest.TestCase):
 
     def test_only_what_was_asked_for_is_measured(self):
         run = bench(*SMALL, "--bytes", "8K", "--layout", "mla", "--operation", "check",
-                    "--block-order", "sequential")
+                    "--block-order", "sequential", "--clock", "cpu")
         self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn(", cpu time\n", run.stdout)
         self.assertIn("blocks of 16 sequential, 1 thread\n", run.stdout)
         self.assertEqual([line.split()[0] for line in run.stdout.splitlines()[2:]], ["check"])
 

@@ -20,7 +20,8 @@ static void count(void *context, int64_t share, int64_t shares)
 Test(team, does_each_share_once_a_round)
 {
     for (int64_t members = 1; members <= MOST; members++) {
-        struct kvc_team *team = kvc_team_open(members, NULL);
+        struct kvc_team *team =
+            kvc_team_open(members, members % 2 == 0 ? KVC_TEAM_CPU : KVC_TEAM_WALL, NULL);
         struct tally tally = {.shares = 0};
         cr_assert_not_null(team);
         for (int64_t round = 1; round <= ROUNDS; round++) {
@@ -35,6 +36,6 @@ Test(team, does_each_share_once_a_round)
 
 Test(team, that_did_nothing_can_be_closed)
 {
-    kvc_team_close(kvc_team_open(3, NULL));
+    kvc_team_close(kvc_team_open(3, KVC_TEAM_WALL, NULL));
     kvc_team_close(NULL);
 }
