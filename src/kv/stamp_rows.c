@@ -101,14 +101,27 @@ static void make_any_stretch(const struct kvc_stamp_runs *runs, const struct str
     }
 }
 
-static struct stretch stretch_at(const struct kvc_stamp_runs *runs, int64_t run, int64_t count)
+/* The runs at a place in the order of the region. */
+struct position {
+    int64_t outer, inner;
+};
+
+static inline struct position position_of(const struct kvc_stamp_runs *runs, int64_t run)
 {
-    const int64_t outer = run / runs->inner_count, inner = run % runs->inner_count;
+    return (struct position){run / runs->inner_count, run % runs->inner_count};
+}
+
+/* As many as the outer step has left, at most `most`; moves to the next outer step. */
+static inline struct stretch take_stretch(const struct kvc_stamp_runs *runs,
+                                          struct position *position, int64_t most)
+{
+    const int64_t outer = position->outer++, inner = position->inner;
     const int64_t left = runs->inner_count - inner;
+    position->inner = 0;
     return (struct stretch){
         .pattern = runs->pattern + outer * runs->outer_pattern + inner * runs->inner_pattern,
         .tokens = runs->tokens + outer * runs->outer_token + inner * runs->inner_token,
-        .count = count < left ? count : left,
+        .count = most < left ? most : left,
     };
 }
 
@@ -131,17 +144,16 @@ int64_t kvc_stamp_make_tile(const struct kvc_stamp_runs *runs, int64_t region_si
                             uint8_t *tile)
 {
     const int64_t size = tile_size(runs, region_size, at);
-    int64_t run = at / runs->run_size;
+    struct position position = position_of(runs, at / runs->run_size);
     if (runs->run_size > KVC_STAMP_TILE) {
-        const struct stretch part = stretch_at(runs, run, 1);
+        const struct stretch part = take_stretch(runs, &position, 1);
         make_run(tile, part.pattern + at % runs->run_size / WORD, runs->layer_key ^ *part.tokens,
                  size);
         return size;
     }
     for (int64_t left = size; left > 0;) {
-        const struct stretch stretch = stretch_at(runs, run, left / runs->run_size);
+        const struct stretch stretch = take_stretch(runs, &position, left / runs->run_size);
         make_any_stretch(runs, &stretch, tile + size - left);
-        run += stretch.count;
         left -= stretch.count * runs->run_size;
     }
     return size;
@@ -172,17 +184,14 @@ INLINED vector differing(const uint8_t *held, const uint64_t *pattern, uint64_t 
     return even | odd;
 }
 
+/* Of runs of the same pattern and one token after another. */
 INLINED vector differing_stretch(const struct kvc_stamp_runs *runs, const struct stretch *stretch,
                                  int64_t size, const uint8_t *held)
 {
-    const uint64_t *pattern = stretch->pattern, *tokens = stretch->tokens;
     vector different = {0};
-    for (int64_t i = 0; i < stretch->count; i++) {
-        different |= differing(held, pattern, runs->layer_key ^ *tokens, size);
-        pattern += runs->inner_pattern;
-        tokens += runs->inner_token;
-        held += size;
-    }
+    for (int64_t i = 0; i < stretch->count; i++)
+        different |= differing(held + i * size, stretch->pattern,
+                               runs->layer_key ^ stretch->tokens[i], size);
     return different;
 }
 
@@ -200,22 +209,21 @@ static vector differing_any(const struct kvc_stamp_runs *runs, const struct stre
     }
 }
 
-/* As long as runs consist of whole words. */
+/* As long as runs consist of whole words, which go with the tokens inside. */
 static bool words_are_right(const struct kvc_stamp_runs *runs, const uint8_t *held, int64_t size,
                             int64_t at)
 {
-    int64_t run = at / runs->run_size;
+    struct position position = position_of(runs, at / runs->run_size);
     if (runs->run_size > KVC_STAMP_TILE) {
-        const struct stretch part = stretch_at(runs, run, 1);
+        const struct stretch part = take_stretch(runs, &position, 1);
         const vector different = differing(held, part.pattern + at % runs->run_size / WORD,
                                            runs->layer_key ^ *part.tokens, size);
         return (different[0] | different[1]) == 0;
     }
     vector different = {0};
     for (int64_t left = size; left > 0;) {
-        const struct stretch stretch = stretch_at(runs, run, left / runs->run_size);
+        const struct stretch stretch = take_stretch(runs, &position, left / runs->run_size);
         different |= differing_any(runs, &stretch, held + size - left);
-        run += stretch.count;
         left -= stretch.count * runs->run_size;
     }
     return (different[0] | different[1]) == 0;
