@@ -71,6 +71,12 @@ static char *readers_missing(const struct kvc_dialect *server, const struct kvc_
     return kvc_format("the client's key has no num_kv_readers, and the server does not answer");
 }
 
+/* What only clients send that were told to keep queries, too; no server answers it unless told so. */
+static bool is_optional(enum kvc_op op)
+{
+    return op == KVC_OP_REGISTER_Q_CACHE || op == KVC_OP_UNREGISTER_Q_CACHE || op == KVC_OP_STORE_Q;
+}
+
 bool kvc_dialect_serves(const struct kvc_dialect *server, const struct kvc_dialect *client,
                         struct kvc_incompatibility *first)
 {
@@ -82,7 +88,8 @@ bool kvc_dialect_serves(const struct kvc_dialect *server, const struct kvc_diale
         readers_missing,
     };
     for (int op = KVC_OP_REGISTER_KV_CACHE; op <= KVC_OP_NOOP; op++) {
-        for (size_t i = 0; client->has[op] && i < KVC_COUNT_OF(rules); i++) {
+        const bool is_sent = client->has[op] && !is_optional((enum kvc_op)op);
+        for (size_t i = 0; is_sent && i < KVC_COUNT_OF(rules); i++) {
             char *reason = rules[i](server, client, (enum kvc_op)op);
             if (reason == NULL)
                 continue;

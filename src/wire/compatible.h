@@ -11,7 +11,7 @@ struct kvc_incompatibility {
     char *reason; /* for a person; free() it */
 };
 
-/* Walks the operations of a worker in their order. True: none differs, and *first is left alone.
+/* Walks the operations that every worker sends, in their order. True: none differs, and *first is left alone.
  * The other way round the answer may be another one: a server knows fewer fields without harm,
  * and a client does not (protocol.md 10). */
 bool kvc_dialect_serves(const struct kvc_dialect *server, const struct kvc_dialect *client,

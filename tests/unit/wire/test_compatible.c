@@ -20,7 +20,8 @@ static const struct {
     {"0.5.4", "0.5.5", KVC_OP_LOOKUP, "the client's key has no num_kv_readers"},
     {"0.5.2", "0.5.3", KVC_OP_STORE,
      "sends id 3, the server has it as 6 and takes the other for register_q_cache"},
-    {"0.5.3", "0.5.2", KVC_OP_REGISTER_Q_CACHE, "no such operation"},
+    {"0.5.3", "0.5.2", KVC_OP_STORE,
+     "sends id 6, the server has it as 3 and takes the other for query_prefetch_status"},
     {"0.5.1", "0.5.6", KVC_OP_REGISTER_KV_CACHE, "handles are pickles, the server reads msgpack"},
     {"0.5.6", "0.5.5", KVC_OP_REGISTER_KV_CACHE, "handles are msgpack, the server reads pickles"},
 };
