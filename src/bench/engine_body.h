@@ -7,9 +7,9 @@
 #include "src/base/bytes.h"
 
 /* Appends {"role": role, "content": text} to messages. Text that is no UTF-8 is left out. */
-void kvc_engine_message_add(json_t *messages, const char *role, struct kvc_str text);
+void kvc_bench_engine_message_add(json_t *messages, const char *role, struct kvc_str text);
 /* Appends the body to out, and releases messages. */
-void kvc_engine_body_write(const char *model, json_t *messages, int64_t max_tokens, bool ignore_eos,
-                           struct kvc_buffer *out);
+void kvc_bench_engine_body_write(const char *model, json_t *messages, int64_t max_tokens,
+                                 bool ignore_eos, struct kvc_buffer *out);
 
 #endif

@@ -42,10 +42,10 @@ static void send_probe(struct asking *asking, struct probe *probe)
 {
     probe->asking = asking;
     json_t *messages = json_array();
-    kvc_engine_message_add(messages, "user",
-                           (struct kvc_str){(const char *)probe->text.data, probe->text.size});
+    kvc_bench_engine_message_add(
+        messages, "user", (struct kvc_str){(const char *)probe->text.data, probe->text.size});
     struct kvc_engine_request request = {.max_tokens = 1, .on_done = take_answer, .user = probe};
-    kvc_engine_body_write(asking->asker->model, messages, 1, false, &request.body);
+    kvc_bench_engine_body_write(asking->asker->model, messages, 1, false, &request.body);
     kvc_engine_client_send(asking->asker->client, &request);
     asking->calibration->requests++;
 }

@@ -17,7 +17,7 @@ static const char *const questions[] = QUESTIONS;
 
 struct state {
     const struct kvc_prompt_words *words;
-    const struct kvc_engine_settings *settings;
+    const struct kvc_bench_engine_settings *settings;
     int64_t documents;
     int64_t requests;
     int64_t *order; /* question * documents + document */
@@ -43,7 +43,7 @@ static void make_order(struct state *state)
         shuffle(state->order, state->requests, kvc_prompt_seed(state->settings->seed, "order", 0));
 }
 
-static kvc_status open_workload(const struct kvc_engine_settings *settings,
+static kvc_status open_workload(const struct kvc_bench_engine_settings *settings,
                                 const struct kvc_prompt_words *words,
                                 struct kvc_workload_plan *plan, void **out, struct kvc_error *err)
 {
@@ -107,7 +107,7 @@ static void close_workload(void *user)
 static void describe(const void *user, struct kvc_buffer *out)
 {
     const struct state *state = user;
-    const struct kvc_engine_settings *settings = state->settings;
+    const struct kvc_bench_engine_settings *settings = state->settings;
     kvc_buffer_printf(out,
                       "Documents: %lld of %lld tokens\nQuestions: %lld a document, order: %s\n"
                       "Requests: %lld, %lld in flight\n",

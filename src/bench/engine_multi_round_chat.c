@@ -14,12 +14,12 @@ struct session {
 
 struct state {
     const struct kvc_prompt_words *words;
-    const struct kvc_engine_settings *settings;
+    const struct kvc_bench_engine_settings *settings;
     int64_t session_count;
     struct session *sessions;
 };
 
-static kvc_status open_workload(const struct kvc_engine_settings *settings,
+static kvc_status open_workload(const struct kvc_bench_engine_settings *settings,
                                 const struct kvc_prompt_words *words,
                                 struct kvc_workload_plan *plan, void **out, struct kvc_error *err)
 {
@@ -59,7 +59,7 @@ static void add_text(const struct state *state, struct kvc_workload_request *out
 /* System prompt, history and all exchanges of a session. */
 static void add_session(const struct state *state, int64_t number, struct kvc_workload_request *out)
 {
-    const struct kvc_engine_settings *settings = state->settings;
+    const struct kvc_bench_engine_settings *settings = state->settings;
     struct kvc_buffer acknowledgement = {0};
     add_text(state, out, "system", "system prompt", number, settings->mrc_shared_prompt_length);
     add_text(state, out, "user", "history", number, settings->mrc_chat_history_length);
@@ -97,7 +97,7 @@ static void take_reply(void *user, int64_t index, const struct kvc_engine_reply 
         return;
     struct kvc_workload_request exchange = {0};
     add_text(state, &exchange, "user", "question", index, state->settings->mrc_user_input_length);
-    kvc_engine_message_add(exchange.messages, "assistant", reply->text);
+    kvc_bench_engine_message_add(exchange.messages, "assistant", reply->text);
     if (session->exchanges == NULL)
         session->exchanges = json_array();
     json_array_extend(session->exchanges, exchange.messages);
@@ -116,7 +116,7 @@ static void close_workload(void *user)
 static void describe(const void *user, struct kvc_buffer *out)
 {
     const struct state *state = user;
-    const struct kvc_engine_settings *settings = state->settings;
+    const struct kvc_bench_engine_settings *settings = state->settings;
     kvc_buffer_printf(
         out,
         "Sessions: %lld, each a system prompt of %lld tokens and a history of %lld\n"

@@ -13,13 +13,13 @@ enum {
 
 struct state {
     const struct kvc_prompt_words *words;
-    const struct kvc_engine_settings *settings;
+    const struct kvc_bench_engine_settings *settings;
     int64_t requests;
     int64_t ranked;  /* contexts among which a request's rank says the order */
     uint64_t orders; /* of them: ranked! */
 };
 
-static kvc_status open_workload(const struct kvc_engine_settings *settings,
+static kvc_status open_workload(const struct kvc_bench_engine_settings *settings,
                                 const struct kvc_prompt_words *words,
                                 struct kvc_workload_plan *plan, void **out, struct kvc_error *err)
 {
@@ -84,7 +84,7 @@ static void make_order(const struct state *state, int64_t index, int64_t *order)
 
 static void add_contexts(const struct state *state, int64_t index, struct kvc_buffer *text)
 {
-    const struct kvc_engine_settings *settings = state->settings;
+    const struct kvc_bench_engine_settings *settings = state->settings;
     int64_t *order = kvc_alloc((size_t)settings->ldp_num_contexts * sizeof(order[0]));
     make_order(state, index, order);
     for (int64_t i = 0; i < settings->ldp_num_contexts; i++) {
@@ -108,7 +108,7 @@ static void make_warmup(void *user, int64_t index, struct kvc_workload_request *
 static void make_request(void *user, int64_t index, struct kvc_workload_request *out)
 {
     const struct state *state = user;
-    const struct kvc_engine_settings *settings = state->settings;
+    const struct kvc_bench_engine_settings *settings = state->settings;
     struct kvc_buffer text = {0};
     *out = (struct kvc_workload_request){.max_tokens = settings->ldp_max_output_length};
     snprintf(out->id, sizeof(out->id), "perm%lld_req%lld", (long long)index, (long long)index);
@@ -124,7 +124,7 @@ static void make_request(void *user, int64_t index, struct kvc_workload_request 
 static void describe(const void *user, struct kvc_buffer *out)
 {
     const struct state *state = user;
-    const struct kvc_engine_settings *settings = state->settings;
+    const struct kvc_bench_engine_settings *settings = state->settings;
     kvc_buffer_printf(out,
                       "Contexts: %lld of %lld tokens, system prompt: %lld tokens\n"
                       "Permutations: %lld, %lld in flight\n",

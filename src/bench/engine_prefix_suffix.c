@@ -17,13 +17,13 @@ enum {
 
 struct state {
     const struct kvc_prompt_words *words;
-    const struct kvc_engine_settings *settings;
+    const struct kvc_bench_engine_settings *settings;
     int64_t prefixes;
     int64_t prefix_tokens;
     int64_t suffix_tokens;
 };
 
-static kvc_status open_workload(const struct kvc_engine_settings *settings,
+static kvc_status open_workload(const struct kvc_bench_engine_settings *settings,
                                 const struct kvc_prompt_words *words,
                                 struct kvc_workload_plan *plan, void **out, struct kvc_error *err)
 {

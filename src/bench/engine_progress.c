@@ -5,13 +5,14 @@
 enum { INTERVAL_MS = 200 };
 
 /* Only what has ended since the last line is looked at. */
-static void count_new(struct kvc_engine_progress *progress, const struct kvc_engine_result *result)
+static void count_new(struct kvc_bench_engine_progress *progress,
+                      const struct kvc_bench_engine_result *result)
 {
     for (; progress->counted < result->count; progress->counted++) {
-        const struct kvc_engine_record *record = &result->records[progress->counted];
+        const struct kvc_bench_engine_record *record = &result->records[progress->counted];
         if (!record->is_ok)
             continue;
-        const double decode = kvc_engine_decode_speed(record);
+        const double decode = kvc_bench_engine_decode_speed(record);
         progress->ok++;
         progress->ttft_ms += (double)(record->first_token_ns - record->due_ns) / 1e6;
         progress->input_tokens += record->prompt_tokens;
@@ -23,7 +24,8 @@ static void count_new(struct kvc_engine_progress *progress, const struct kvc_eng
     }
 }
 
-static void write_figures(const struct kvc_engine_progress *progress, double seconds, FILE *stream)
+static void write_figures(const struct kvc_bench_engine_progress *progress, double seconds,
+                          FILE *stream)
 {
     if (progress->ok > 0)
         fprintf(stream, " | TTFT %.1f ms", progress->ttft_ms / (double)progress->ok);
@@ -34,8 +36,8 @@ static void write_figures(const struct kvc_engine_progress *progress, double sec
                 (double)progress->output_tokens / seconds);
 }
 
-static void draw(struct kvc_engine_progress *progress, const struct kvc_engine_result *result,
-                 size_t in_flight)
+static void draw(struct kvc_bench_engine_progress *progress,
+                 const struct kvc_bench_engine_result *result, size_t in_flight)
 {
     const double seconds = (double)(progress->shown_ns - result->started_ns) / 1e9;
     fprintf(progress->stream, "\r\x1b[K%.0f s | ", seconds);
@@ -52,8 +54,8 @@ static void draw(struct kvc_engine_progress *progress, const struct kvc_engine_r
     fflush(progress->stream);
 }
 
-void kvc_engine_progress_show(struct kvc_engine_progress *progress,
-                              const struct kvc_engine_result *result, size_t in_flight)
+void kvc_bench_engine_progress_show(struct kvc_bench_engine_progress *progress,
+                                    const struct kvc_bench_engine_result *result, size_t in_flight)
 {
     const int64_t now = kvc_now_ns();
     if (progress->stream == NULL || now - progress->shown_ns < INTERVAL_MS * INT64_C(1000000))
@@ -62,7 +64,7 @@ void kvc_engine_progress_show(struct kvc_engine_progress *progress,
     draw(progress, result, in_flight);
 }
 
-void kvc_engine_progress_clear(struct kvc_engine_progress *progress)
+void kvc_bench_engine_progress_clear(struct kvc_bench_engine_progress *progress)
 {
     if (progress->stream != NULL && progress->shown_ns != 0)
         fputs("\r\x1b[K", progress->stream);

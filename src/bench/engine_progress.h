@@ -7,7 +7,7 @@
 #include "src/bench/engine.h"
 
 /* Zero-initialise, and set stream. */
-struct kvc_engine_progress {
+struct kvc_bench_engine_progress {
     FILE *stream; /* NULL: nothing is shown */
     int64_t shown_ns;
     size_t counted; /* records that the sums below hold */
@@ -18,9 +18,9 @@ struct kvc_engine_progress {
 };
 
 /* Draws the line anew, a few times a second. */
-void kvc_engine_progress_show(struct kvc_engine_progress *progress,
-                              const struct kvc_engine_result *result, size_t in_flight);
+void kvc_bench_engine_progress_show(struct kvc_bench_engine_progress *progress,
+                                    const struct kvc_bench_engine_result *result, size_t in_flight);
 /* Takes the line away. */
-void kvc_engine_progress_clear(struct kvc_engine_progress *progress);
+void kvc_bench_engine_progress_clear(struct kvc_bench_engine_progress *progress);
 
 #endif

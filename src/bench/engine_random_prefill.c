@@ -11,7 +11,7 @@ struct state {
     int64_t requests;
 };
 
-static kvc_status open_workload(const struct kvc_engine_settings *settings,
+static kvc_status open_workload(const struct kvc_bench_engine_settings *settings,
                                 const struct kvc_prompt_words *words,
                                 struct kvc_workload_plan *plan, void **out, struct kvc_error *err)
 {

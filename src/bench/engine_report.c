@@ -9,13 +9,13 @@
 
 enum { WIDTH = 64, JSON_VERSION = 1, SHOWN_PROBLEMS = 5 };
 
-static const char *validity(const struct kvc_engine_result *result)
+static const char *validity(const struct kvc_bench_engine_result *result)
 {
-    return kvc_engine_result_is_valid(result) ? "valid"
-           : result->interrupted              ? "not valid: interrupted"
-           : result->warmup_failures > 0      ? "not valid: the warm-up failed"
-           : result->count == 0               ? "not valid: nothing was sent"
-                                              : "not valid: requests failed";
+    return kvc_bench_engine_result_is_valid(result) ? "valid"
+           : result->interrupted                    ? "not valid: interrupted"
+           : result->warmup_failures > 0            ? "not valid: the warm-up failed"
+           : result->count == 0                     ? "not valid: nothing was sent"
+                                                    : "not valid: requests failed";
 }
 
 /* ---- failures: each reason once ---- */
@@ -33,13 +33,13 @@ static int by_count(const void *a, const void *b)
 }
 
 /* The caller frees *reasons, most frequent first. Reasons beyond a hundred are counted with the last. */
-static size_t collect_reasons(const struct kvc_engine_result *result, struct reason **reasons)
+static size_t collect_reasons(const struct kvc_bench_engine_result *result, struct reason **reasons)
 {
     enum { MOST = 100 };
     *reasons = kvc_alloc_zero(MOST, sizeof(**reasons));
     size_t count = 0;
     for (size_t i = 0; i < result->count; i++) {
-        const struct kvc_engine_record *record = &result->records[i];
+        const struct kvc_bench_engine_record *record = &result->records[i];
         size_t at = 0;
         if (record->is_ok)
             continue;
@@ -85,10 +85,11 @@ static void write_line(struct kvc_buffer *out, const char *label, const char *fo
     kvc_buffer_printf(out, "%s:%*s%s\n", label, gap < 1 ? 1 : gap, "", value);
 }
 
-static void write_configuration(const struct kvc_engine_bench *bench,
-                                const struct kvc_engine_result *result, struct kvc_buffer *out)
+static void write_configuration(const struct kvc_bench_engine_options *bench,
+                                const struct kvc_bench_engine_result *result,
+                                struct kvc_buffer *out)
 {
-    const struct kvc_engine_settings *settings = bench->settings;
+    const struct kvc_bench_engine_settings *settings = bench->settings;
     const struct kvc_prompt_calibration *calibration = &result->calibration;
     write_rule(out, "Configuration", '-');
     write_line(out, "Engine URL", "%s", settings->engine_url);
@@ -103,7 +104,7 @@ static void write_configuration(const struct kvc_engine_bench *bench,
                    (long long)calibration->least_cost, (long long)calibration->greatest_cost);
 }
 
-static void write_failures(const struct kvc_engine_result *result, struct kvc_buffer *out)
+static void write_failures(const struct kvc_bench_engine_result *result, struct kvc_buffer *out)
 {
     struct reason *reasons;
     const size_t count = collect_reasons(result, &reasons);
@@ -114,8 +115,8 @@ static void write_failures(const struct kvc_engine_result *result, struct kvc_bu
     free(reasons);
 }
 
-static void write_results(const struct kvc_engine_result *result,
-                          const struct kvc_engine_summary *summary, struct kvc_buffer *out)
+static void write_results(const struct kvc_bench_engine_result *result,
+                          const struct kvc_bench_engine_summary *summary, struct kvc_buffer *out)
 {
     write_rule(out, "Results", '-');
     write_line(out, "Run", "%s", validity(result));
@@ -144,7 +145,7 @@ static void write_results(const struct kvc_engine_result *result,
 }
 
 static void write_figures(struct kvc_buffer *out, const char *title, const char *name,
-                          const char *unit, const struct kvc_engine_figures *figures)
+                          const char *unit, const struct kvc_bench_engine_figures *figures)
 {
     const struct {
         const char *label;
@@ -163,10 +164,11 @@ static void write_figures(struct kvc_buffer *out, const char *title, const char 
     }
 }
 
-void kvc_engine_write_terminal(const struct kvc_engine_bench *bench,
-                               const struct kvc_engine_result *result, struct kvc_buffer *out)
+void kvc_bench_engine_write_terminal(const struct kvc_bench_engine_options *bench,
+                                     const struct kvc_bench_engine_result *result,
+                                     struct kvc_buffer *out)
 {
-    const struct kvc_engine_summary summary = kvc_engine_summarise(result);
+    const struct kvc_bench_engine_summary summary = kvc_bench_engine_summarise(result);
     char title[96];
     snprintf(title, sizeof(title), "Engine Benchmark Result (%s)", bench->settings->workload);
     write_rule(out, title, '=');
@@ -187,7 +189,8 @@ static json_t *number(double value)
 }
 
 /* Figures under LMCache's names: mean_ttft_ms, p50_ttft_ms, … null where nothing was measured. */
-static void set_figures(json_t *results, const char *name, const struct kvc_engine_figures *figures)
+static void set_figures(json_t *results, const char *name,
+                        const struct kvc_bench_engine_figures *figures)
 {
     const struct {
         const char *prefix;
@@ -204,9 +207,9 @@ static void set_figures(json_t *results, const char *name, const struct kvc_engi
     }
 }
 
-static json_t *config_json(const struct kvc_engine_bench *bench)
+static json_t *config_json(const struct kvc_bench_engine_options *bench)
 {
-    const struct kvc_engine_settings *settings = bench->settings;
+    const struct kvc_bench_engine_settings *settings = bench->settings;
     struct kvc_buffer exported = {0};
     json_t *config =
         json_pack("{s:s, s:s, s:s, s:f, s:I, s:I, s:s, s:b, s:b, s:b, s:b, s:s}", "engine_url",
@@ -216,14 +219,14 @@ static json_t *config_json(const struct kvc_engine_bench *bench)
                   "output_dir", bench->output_dir, "export_csv", bench->export_csv, "export_json",
                   bench->export_json, "quiet", bench->log == NULL, "ignore_eos",
                   settings->ignore_eos, "warmup_policy", settings->no_warmup ? "skip" : "run");
-    kvc_engine_settings_export(settings, &exported);
+    kvc_bench_engine_settings_export(settings, &exported);
     json_object_set_new(config, "settings",
                         json_loadb((const char *)exported.data, exported.size, 0, NULL));
     kvc_buffer_clear(&exported);
     return config;
 }
 
-static json_t *reasons_json(const struct kvc_engine_result *result)
+static json_t *reasons_json(const struct kvc_bench_engine_result *result)
 {
     struct reason *reasons;
     const size_t count = collect_reasons(result, &reasons);
@@ -235,13 +238,14 @@ static json_t *reasons_json(const struct kvc_engine_result *result)
     return list;
 }
 
-static json_t *results_json(const struct kvc_engine_result *result)
+static json_t *results_json(const struct kvc_bench_engine_result *result)
 {
-    const struct kvc_engine_summary summary = kvc_engine_summarise(result);
+    const struct kvc_bench_engine_summary summary = kvc_bench_engine_summarise(result);
     const bool has_figures = result->count > result->failed;
     json_t *results = json_pack(
-        "{s:b, s:s, s:I, s:I, s:I, s:o, s:I, s:I}", "valid", kvc_engine_result_is_valid(result),
-        "run", validity(result), "total_requests", (json_int_t)result->count, "successful_requests",
+        "{s:b, s:s, s:I, s:I, s:I, s:o, s:I, s:I}", "valid",
+        kvc_bench_engine_result_is_valid(result), "run", validity(result), "total_requests",
+        (json_int_t)result->count, "successful_requests",
         (json_int_t)(result->count - result->failed), "failed_requests", (json_int_t)result->failed,
         "elapsed_time", number(summary.duration), "total_input_tokens",
         (json_int_t)summary.input_tokens, "total_output_tokens", (json_int_t)summary.output_tokens);
@@ -269,8 +273,9 @@ static json_t *results_json(const struct kvc_engine_result *result)
     return results;
 }
 
-void kvc_engine_write_json(const struct kvc_engine_bench *bench,
-                           const struct kvc_engine_result *result, struct kvc_buffer *out)
+void kvc_bench_engine_write_json(const struct kvc_bench_engine_options *bench,
+                                 const struct kvc_bench_engine_result *result,
+                                 struct kvc_buffer *out)
 {
     json_t *report =
         json_pack("{s:i, s:s, s:o, s:o}", "schema_version", JSON_VERSION, "suite_version",
@@ -318,10 +323,10 @@ static void write_quoted(struct kvc_buffer *out, const char *text)
     kvc_buffer_append_byte(out, '"');
 }
 
-static void write_record(const struct kvc_engine_record *record, int64_t offset_ns,
+static void write_record(const struct kvc_bench_engine_record *record, int64_t offset_ns,
                          struct kvc_buffer *out)
 {
-    const double decode = kvc_engine_decode_speed(record);
+    const double decode = kvc_bench_engine_decode_speed(record);
     kvc_buffer_printf(out, "%s,%s,", record->id, record->is_ok ? "True" : "False");
     write_seconds(out, record->due_ns, record->is_ok ? record->first_token_ns : 0);
     write_seconds(out, record->due_ns, record->finished_ns);
@@ -337,7 +342,8 @@ static void write_record(const struct kvc_engine_record *record, int64_t offset_
     kvc_buffer_append_text(out, "\r\n");
 }
 
-void kvc_engine_write_csv(const struct kvc_engine_result *result, struct kvc_buffer *out)
+void kvc_bench_engine_write_csv(const struct kvc_bench_engine_result *result,
+                                struct kvc_buffer *out)
 {
     kvc_buffer_append_text(out, "request_id,successful,ttft,request_latency,num_input_tokens,"
                                 "num_output_tokens,decode_speed,submit_time,first_token_time,"

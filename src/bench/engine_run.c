@@ -12,14 +12,14 @@
 enum { WAIT_NS = 100 * 1000000 };
 
 struct run {
-    const struct kvc_engine_bench *bench;
-    struct kvc_engine_result *result;
+    const struct kvc_bench_engine_options *bench;
+    struct kvc_bench_engine_result *result;
     const struct kvc_workload *workload;
     struct kvc_workload_plan plan;
     void *state;
     struct kvc_prompt_words words;
     struct kvc_engine_client *client;
-    struct kvc_engine_progress progress;
+    struct kvc_bench_engine_progress progress;
     size_t capacity; /* of result->records */
 
     int64_t due;   /* measured requests that are or were due */
@@ -32,7 +32,7 @@ struct flight {
     struct run *run;
     bool is_warmup;
     int64_t index;
-    struct kvc_engine_record record;
+    struct kvc_bench_engine_record record;
 };
 
 static bool stopped(const struct run *run)
@@ -42,14 +42,14 @@ static bool stopped(const struct run *run)
 
 /* ---- what became of a request ---- */
 
-static const char *keep_text(struct kvc_engine_result *result, const char *text)
+static const char *keep_text(struct kvc_bench_engine_result *result, const char *text)
 {
     return text[0] == '\0' ? "" : kvc_arena_copy_str(&result->texts, kvc_str_of(text)).data;
 }
 
-static void keep_record(struct run *run, const struct kvc_engine_record *record)
+static void keep_record(struct run *run, const struct kvc_bench_engine_record *record)
 {
-    struct kvc_engine_result *result = run->result;
+    struct kvc_bench_engine_result *result = run->result;
     if (result->count == run->capacity) {
         run->capacity = run->capacity == 0 ? 256 : 2 * run->capacity;
         result->records = kvc_realloc(result->records, run->capacity * sizeof(*record));
@@ -59,9 +59,9 @@ static void keep_record(struct run *run, const struct kvc_engine_record *record)
         result->failed++;
 }
 
-static void take_warmup(struct run *run, const struct kvc_engine_record *record)
+static void take_warmup(struct run *run, const struct kvc_bench_engine_record *record)
 {
-    struct kvc_engine_result *result = run->result;
+    struct kvc_bench_engine_result *result = run->result;
     result->warmups++;
     if (!record->is_ok && result->warmup_failures++ == 0)
         snprintf(result->warmup_problem, sizeof(result->warmup_problem), "%s: %s", record->id,
@@ -87,7 +87,7 @@ static void take_measured(struct run *run, const struct flight *flight,
 static void take_reply(void *user, const struct kvc_engine_reply *reply)
 {
     struct flight *flight = user;
-    struct kvc_engine_record *record = &flight->record;
+    struct kvc_bench_engine_record *record = &flight->record;
     record->is_ok = reply->is_ok;
     record->problem = keep_text(flight->run->result, reply->problem);
     record->first_token_ns = reply->first_token_ns;
@@ -114,7 +114,7 @@ static void take_gap(void *user, int64_t gap_ns)
 
 static struct kvc_engine_request make_request(struct run *run, bool is_warmup, int64_t index)
 {
-    const struct kvc_engine_settings *settings = run->bench->settings;
+    const struct kvc_bench_engine_settings *settings = run->bench->settings;
     struct kvc_workload_request made = {0};
     struct flight *flight = kvc_alloc_zero(1, sizeof(*flight));
     if (is_warmup)
@@ -130,8 +130,8 @@ static struct kvc_engine_request make_request(struct run *run, bool is_warmup, i
                                          .on_token = is_warmup ? NULL : take_gap,
                                          .on_done = take_reply,
                                          .user = flight};
-    kvc_engine_body_write(settings->model, made.messages, made.max_tokens, settings->ignore_eos,
-                          &request.body);
+    kvc_bench_engine_body_write(settings->model, made.messages, made.max_tokens,
+                                settings->ignore_eos, &request.body);
     return request;
 }
 
@@ -158,7 +158,8 @@ static kvc_status step(struct run *run, int64_t until_ns, struct kvc_error *err)
 {
     const int64_t latest = kvc_now_ns() + WAIT_NS;
     KVC_GUARD(kvc_engine_client_step(run->client, until_ns < latest ? until_ns : latest, err));
-    kvc_engine_progress_show(&run->progress, run->result, kvc_engine_client_in_flight(run->client));
+    kvc_bench_engine_progress_show(&run->progress, run->result,
+                                   kvc_engine_client_in_flight(run->client));
     return KVC_OK;
 }
 
@@ -311,8 +312,8 @@ static kvc_status run_with_client(struct run *run, struct kvc_error *err)
     return run_phases(run, err);
 }
 
-kvc_status kvc_engine_bench_run(const struct kvc_engine_bench *bench,
-                                struct kvc_engine_result *result, struct kvc_error *err)
+kvc_status kvc_bench_engine_run(const struct kvc_bench_engine_options *bench,
+                                struct kvc_bench_engine_result *result, struct kvc_error *err)
 {
     struct run run = {.bench = bench,
                       .result = result,
@@ -320,27 +321,27 @@ kvc_status kvc_engine_bench_run(const struct kvc_engine_bench *bench,
                       .progress = {.stream = bench->live}};
     const struct kvc_engine_options options = {
         .base_url = bench->base_url, .api_key = bench->api_key, .timeout_ms = bench->timeout_ms};
-    *result = (struct kvc_engine_result){0};
+    *result = (struct kvc_bench_engine_result){0};
     KVC_GUARD(run.workload->open(bench->settings, &run.words, &run.plan, &run.state, err));
     kvc_status status = kvc_engine_client_open(&options, &run.client, err);
     if (status == KVC_OK)
         status = run_with_client(&run, err);
     result->interrupted = stopped(&run);
-    kvc_engine_progress_clear(&run.progress);
+    kvc_bench_engine_progress_clear(&run.progress);
     kvc_engine_client_close(run.client);
     run.workload->close(run.state);
     free(run.is_done);
     return status;
 }
 
-void kvc_engine_result_clear(struct kvc_engine_result *result)
+void kvc_bench_engine_result_clear(struct kvc_bench_engine_result *result)
 {
     free(result->records);
     kvc_histogram_clear(&result->gaps);
     kvc_arena_clear(&result->texts);
 }
 
-bool kvc_engine_result_is_valid(const struct kvc_engine_result *result)
+bool kvc_bench_engine_result_is_valid(const struct kvc_bench_engine_result *result)
 {
     return result->count > 0 && result->failed == 0 && result->warmup_failures == 0 &&
            !result->interrupted;

@@ -8,9 +8,9 @@
 #include "src/engine/client.h"
 #include "src/run/nearest.h"
 
-static void *place_of(const struct kvc_engine_settings *settings, size_t index)
+static void *place_of(const struct kvc_bench_engine_settings *settings, size_t index)
 {
-    return (char *)settings + kvc_engine_setting_table[index].offset;
+    return (char *)settings + kvc_bench_engine_setting_table[index].offset;
 }
 
 static kvc_status refuse(const char *text, struct kvc_error *err)
@@ -18,7 +18,7 @@ static kvc_status refuse(const char *text, struct kvc_error *err)
     return kvc_fail(err, KVC_EUSAGE, "'%s' is not accepted", kvc_text_show(kvc_str_of(text)).text);
 }
 
-static kvc_status read_number(const struct kvc_engine_setting *setting, const char *text,
+static kvc_status read_number(const struct kvc_bench_engine_setting *setting, const char *text,
                               int64_t *value, struct kvc_error *err)
 {
     char *end = NULL;
@@ -34,7 +34,7 @@ static kvc_status read_number(const struct kvc_engine_setting *setting, const ch
                                   setting->maximum);
 }
 
-static kvc_status read_decimal(const struct kvc_engine_setting *setting, const char *text,
+static kvc_status read_decimal(const struct kvc_bench_engine_setting *setting, const char *text,
                                double *value, struct kvc_error *err)
 {
     char *end = NULL;
@@ -48,11 +48,11 @@ static kvc_status read_decimal(const struct kvc_engine_setting *setting, const c
                                   setting->maximum);
 }
 
-static kvc_status read_choice(const struct kvc_engine_setting *setting, const char *text,
+static kvc_status read_choice(const struct kvc_bench_engine_setting *setting, const char *text,
                               const char **value, struct kvc_error *err)
 {
     struct kvc_buffer accepted = {0};
-    for (const struct kvc_engine_choice *choice = setting->choices; choice->value != NULL;
+    for (const struct kvc_bench_engine_choice *choice = setting->choices; choice->value != NULL;
          choice++) {
         if (strcmp(choice->value, text) == 0) {
             *value = choice->value;
@@ -93,85 +93,85 @@ static kvc_status read_url(struct kvc_arena *texts, const char *text, const char
     return KVC_OK;
 }
 
-static kvc_status read_value(struct kvc_engine_settings *settings, size_t index, const char *text,
-                             struct kvc_error *err)
+static kvc_status read_value(struct kvc_bench_engine_settings *settings, size_t index,
+                             const char *text, struct kvc_error *err)
 {
-    const struct kvc_engine_setting *setting = &kvc_engine_setting_table[index];
+    const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[index];
     void *place = place_of(settings, index);
     switch (setting->kind) {
-    case KVC_ENGINE_TEXT:
+    case KVC_BENCH_ENGINE_TEXT:
         read_text(&settings->texts, text, place);
         return KVC_OK;
-    case KVC_ENGINE_URL:
+    case KVC_BENCH_ENGINE_URL:
         return read_url(&settings->texts, text, place, err);
-    case KVC_ENGINE_CHOICE:
+    case KVC_BENCH_ENGINE_CHOICE:
         return read_choice(setting, text, place, err);
-    case KVC_ENGINE_NUMBER:
+    case KVC_BENCH_ENGINE_NUMBER:
         return read_number(setting, text, place, err);
-    case KVC_ENGINE_DECIMAL:
+    case KVC_BENCH_ENGINE_DECIMAL:
         return read_decimal(setting, text, place, err);
-    case KVC_ENGINE_SWITCH:
+    case KVC_BENCH_ENGINE_SWITCH:
         return read_switch(text, place, err);
     }
     return KVC_OK;
 }
 
-kvc_status kvc_engine_setting_set(struct kvc_engine_settings *settings, size_t index,
-                                  const char *text, struct kvc_error *err)
+kvc_status kvc_bench_engine_setting_set(struct kvc_bench_engine_settings *settings, size_t index,
+                                        const char *text, struct kvc_error *err)
 {
     KVC_GUARD(read_value(settings, index, text, err));
     settings->is_set[index] = true;
     return KVC_OK;
 }
 
-void kvc_engine_setting_unset(struct kvc_engine_settings *settings, size_t index)
+void kvc_bench_engine_setting_unset(struct kvc_bench_engine_settings *settings, size_t index)
 {
-    const struct kvc_engine_setting *setting = &kvc_engine_setting_table[index];
+    const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[index];
     settings->is_set[index] = false;
     if (setting->initial != NULL)
         read_value(settings, index, setting->initial, NULL);
-    else if (setting->kind == KVC_ENGINE_NUMBER)
+    else if (setting->kind == KVC_BENCH_ENGINE_NUMBER)
         *(int64_t *)place_of(settings, index) = 0;
     else
         *(const char **)place_of(settings, index) = NULL;
 }
 
-void kvc_engine_settings_init(struct kvc_engine_settings *settings)
+void kvc_bench_engine_settings_init(struct kvc_bench_engine_settings *settings)
 {
-    *settings = (struct kvc_engine_settings){0};
-    for (size_t i = 0; i < KVC_ENGINE_SETTING_COUNT; i++)
-        kvc_engine_setting_unset(settings, i);
+    *settings = (struct kvc_bench_engine_settings){0};
+    for (size_t i = 0; i < KVC_BENCH_ENGINE_SETTING_COUNT; i++)
+        kvc_bench_engine_setting_unset(settings, i);
 }
 
-void kvc_engine_settings_clear(struct kvc_engine_settings *settings)
+void kvc_bench_engine_settings_clear(struct kvc_bench_engine_settings *settings)
 {
     kvc_arena_clear(&settings->texts);
 }
 
 /* ---- configuration files ---- */
 
-/* As Python writes it: a decimal always has a point or an exponent. */
+/* With as few digits as give the same number, and a point, without an exponent where that will do. */
 static void write_decimal(double value, struct kvc_buffer *out)
 {
     char text[32];
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof(text), "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
+        if (strtod(text, NULL) == value && strchr(text, 'e') == NULL)
             break;
     }
     kvc_buffer_printf(out, "%s%s", text, strpbrk(text, ".e") == NULL ? ".0" : "");
 }
 
-void kvc_engine_setting_write(const struct kvc_engine_settings *settings, size_t index,
-                              struct kvc_buffer *out)
+void kvc_bench_engine_setting_write(const struct kvc_bench_engine_settings *settings, size_t index,
+                                    struct kvc_buffer *out)
 {
-    const struct kvc_engine_setting *setting = &kvc_engine_setting_table[index];
+    const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[index];
     const void *place = place_of(settings, index);
-    if (setting->kind == KVC_ENGINE_DECIMAL)
+    if (setting->kind == KVC_BENCH_ENGINE_DECIMAL)
         write_decimal(*(const double *)place, out);
-    else if (setting->kind == KVC_ENGINE_SWITCH)
+    else if (setting->kind == KVC_BENCH_ENGINE_SWITCH)
         kvc_buffer_append_text(out, *(const bool *)place ? "true" : "false");
-    else if (setting->kind != KVC_ENGINE_NUMBER)
+    else if (setting->kind != KVC_BENCH_ENGINE_NUMBER)
         kvc_buffer_append_text(
             out, *(const char *const *)place == NULL ? "" : *(const char *const *)place);
     else if (setting->initial != NULL || settings->is_set[index])
@@ -180,10 +180,10 @@ void kvc_engine_setting_write(const struct kvc_engine_settings *settings, size_t
 
 static kvc_status unknown_key(const char *key, struct kvc_error *err)
 {
-    const char *keys[KVC_ENGINE_SETTING_COUNT];
+    const char *keys[KVC_BENCH_ENGINE_SETTING_COUNT];
     struct kvc_buffer nearest = {0};
-    for (size_t i = 0; i < KVC_ENGINE_SETTING_COUNT; i++)
-        keys[i] = kvc_engine_setting_table[i].key;
+    for (size_t i = 0; i < KVC_BENCH_ENGINE_SETTING_COUNT; i++)
+        keys[i] = kvc_bench_engine_setting_table[i].key;
     kvc_nearest_append(key, keys, KVC_COUNT_OF(keys), &nearest);
     kvc_fail(err, KVC_EUSAGE, "there is no setting '%s'%s%s", kvc_text_show(kvc_str_of(key)).text,
              nearest.size > 0 ? "; nearest: " : "", kvc_buffer_text(&nearest));
@@ -202,40 +202,40 @@ static kvc_status wrong_kind(const json_t *value, struct kvc_error *err)
 }
 
 /* Whether a JSON value is of the kind that the setting wants: "7" is no number. */
-static bool kind_fits(enum kvc_engine_setting_kind kind, const json_t *value)
+static bool kind_fits(enum kvc_bench_engine_setting_kind kind, const json_t *value)
 {
-    if (kind == KVC_ENGINE_NUMBER)
+    if (kind == KVC_BENCH_ENGINE_NUMBER)
         return json_is_integer(value);
-    if (kind == KVC_ENGINE_DECIMAL)
+    if (kind == KVC_BENCH_ENGINE_DECIMAL)
         return json_is_number(value);
-    if (kind == KVC_ENGINE_SWITCH)
+    if (kind == KVC_BENCH_ENGINE_SWITCH)
         return json_is_boolean(value);
     return json_is_string(value);
 }
 
-static kvc_status load_value(struct kvc_engine_settings *settings, const char *key,
+static kvc_status load_value(struct kvc_bench_engine_settings *settings, const char *key,
                              const json_t *value, struct kvc_error *err)
 {
     size_t index = 0;
-    while (index < KVC_ENGINE_SETTING_COUNT &&
-           strcmp(kvc_engine_setting_table[index].key, key) != 0)
+    while (index < KVC_BENCH_ENGINE_SETTING_COUNT &&
+           strcmp(kvc_bench_engine_setting_table[index].key, key) != 0)
         index++;
-    if (index == KVC_ENGINE_SETTING_COUNT)
+    if (index == KVC_BENCH_ENGINE_SETTING_COUNT)
         return unknown_key(key, err);
     if (json_is_null(value))
         return KVC_OK;
-    if (!kind_fits(kvc_engine_setting_table[index].kind, value))
+    if (!kind_fits(kvc_bench_engine_setting_table[index].kind, value))
         return wrong_kind(value, err);
     if (json_is_string(value))
-        return kvc_engine_setting_set(settings, index, json_string_value(value), err);
+        return kvc_bench_engine_setting_set(settings, index, json_string_value(value), err);
     char *text = json_dumps(value, JSON_ENCODE_ANY);
-    const kvc_status status = kvc_engine_setting_set(settings, index, text, err);
+    const kvc_status status = kvc_bench_engine_setting_set(settings, index, text, err);
     free(text);
     return status;
 }
 
-kvc_status kvc_engine_settings_load(struct kvc_engine_settings *settings, const char *path,
-                                    struct kvc_error *err)
+kvc_status kvc_bench_engine_settings_load(struct kvc_bench_engine_settings *settings,
+                                          const char *path, struct kvc_error *err)
 {
     json_error_t problem;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
@@ -264,13 +264,14 @@ kvc_status kvc_engine_settings_load(struct kvc_engine_settings *settings, const 
     return status;
 }
 
-static void write_json_value(const struct kvc_engine_settings *settings, size_t index,
+static void write_json_value(const struct kvc_bench_engine_settings *settings, size_t index,
                              struct kvc_buffer *out)
 {
-    const enum kvc_engine_setting_kind kind = kvc_engine_setting_table[index].kind;
+    const enum kvc_bench_engine_setting_kind kind = kvc_bench_engine_setting_table[index].kind;
     struct kvc_buffer text = {0};
-    kvc_engine_setting_write(settings, index, &text);
-    if (kind == KVC_ENGINE_TEXT || kind == KVC_ENGINE_URL || kind == KVC_ENGINE_CHOICE) {
+    kvc_bench_engine_setting_write(settings, index, &text);
+    if (kind == KVC_BENCH_ENGINE_TEXT || kind == KVC_BENCH_ENGINE_URL ||
+        kind == KVC_BENCH_ENGINE_CHOICE) {
         json_t *string = json_string(kvc_buffer_text(&text));
         char *quoted = json_dumps(string, JSON_ENCODE_ANY);
         kvc_buffer_append_text(out, quoted == NULL ? "\"\"" : quoted);
@@ -282,12 +283,13 @@ static void write_json_value(const struct kvc_engine_settings *settings, size_t 
     kvc_buffer_clear(&text);
 }
 
-void kvc_engine_settings_export(const struct kvc_engine_settings *settings, struct kvc_buffer *out)
+void kvc_bench_engine_settings_export(const struct kvc_bench_engine_settings *settings,
+                                      struct kvc_buffer *out)
 {
     const char *before = "{\n";
-    for (size_t i = 0; i < KVC_ENGINE_SETTING_COUNT; i++) {
-        const struct kvc_engine_setting *setting = &kvc_engine_setting_table[i];
-        if (!setting->is_portable || !kvc_engine_setting_applies(setting, settings))
+    for (size_t i = 0; i < KVC_BENCH_ENGINE_SETTING_COUNT; i++) {
+        const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[i];
+        if (!setting->is_portable || !kvc_bench_engine_setting_applies(setting, settings))
             continue;
         kvc_buffer_printf(out, "%s  \"%s\": ", before, setting->key);
         write_json_value(settings, i, out);

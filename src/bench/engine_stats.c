@@ -4,7 +4,7 @@
 
 #include "src/bench/engine.h"
 
-double kvc_engine_decode_speed(const struct kvc_engine_record *record)
+double kvc_bench_engine_decode_speed(const struct kvc_bench_engine_record *record)
 {
     const int64_t span = record->last_token_ns - record->first_token_ns;
     if (!record->is_ok || record->completion_tokens < 2 || span <= 0)
@@ -12,12 +12,12 @@ double kvc_engine_decode_speed(const struct kvc_engine_record *record)
     return (double)(record->completion_tokens - 1) * 1e9 / (double)span;
 }
 
-static double ttft_ms(const struct kvc_engine_record *record)
+static double ttft_ms(const struct kvc_bench_engine_record *record)
 {
     return (double)(record->first_token_ns - record->due_ns) / 1e6;
 }
 
-static double latency_ms(const struct kvc_engine_record *record)
+static double latency_ms(const struct kvc_bench_engine_record *record)
 {
     return (double)(record->finished_ns - record->due_ns) / 1e6;
 }
@@ -37,11 +37,11 @@ static double percentile(const double *sorted, size_t count, size_t percent)
 }
 
 /* Values below zero are none. Where large is good, a percentile counts from above. */
-static struct kvc_engine_figures figures_of(const struct kvc_engine_result *result,
-                                            double (*measure)(const struct kvc_engine_record *),
-                                            bool large_is_good)
+static struct kvc_bench_engine_figures
+figures_of(const struct kvc_bench_engine_result *result,
+           double (*measure)(const struct kvc_bench_engine_record *), bool large_is_good)
 {
-    struct kvc_engine_figures figures = {0};
+    struct kvc_bench_engine_figures figures = {0};
     double *values = kvc_alloc(result->count * sizeof(values[0]));
     double sum = 0;
     for (size_t i = 0; i < result->count; i++) {
@@ -62,9 +62,9 @@ static struct kvc_engine_figures figures_of(const struct kvc_engine_result *resu
     return figures;
 }
 
-static struct kvc_engine_figures figures_of_gaps(const struct kvc_histogram *gaps)
+static struct kvc_bench_engine_figures figures_of_gaps(const struct kvc_histogram *gaps)
 {
-    return (struct kvc_engine_figures){
+    return (struct kvc_bench_engine_figures){
         .count = gaps->count,
         .mean = kvc_histogram_mean(gaps) / 1e6,
         .p50 = (double)kvc_histogram_percentile(gaps, 0.5) / 1e6,
@@ -73,7 +73,8 @@ static struct kvc_engine_figures figures_of_gaps(const struct kvc_histogram *gap
     };
 }
 
-static void add_record(struct kvc_engine_summary *summary, const struct kvc_engine_record *record)
+static void add_record(struct kvc_bench_engine_summary *summary,
+                       const struct kvc_bench_engine_record *record)
 {
     if (!record->is_ok)
         return;
@@ -88,14 +89,15 @@ static void add_record(struct kvc_engine_summary *summary, const struct kvc_engi
         summary->worst_deviation = deviation;
 }
 
-struct kvc_engine_summary kvc_engine_summarise(const struct kvc_engine_result *result)
+struct kvc_bench_engine_summary
+kvc_bench_engine_summarise(const struct kvc_bench_engine_result *result)
 {
-    struct kvc_engine_summary summary = {
+    struct kvc_bench_engine_summary summary = {
         .duration = (double)(result->finished_ns - result->started_ns) / 1e9,
         .ttft = figures_of(result, ttft_ms, false),
         .latency = figures_of(result, latency_ms, false),
         .gap = figures_of_gaps(&result->gaps),
-        .decode = figures_of(result, kvc_engine_decode_speed, true),
+        .decode = figures_of(result, kvc_bench_engine_decode_speed, true),
     };
     for (size_t i = 0; i < result->count; i++)
         add_record(&summary, &result->records[i]);

@@ -34,7 +34,7 @@ void kvc_workload_add_message(struct kvc_workload_request *request, const char *
 {
     if (request->messages == NULL)
         request->messages = json_array();
-    kvc_engine_message_add(request->messages, role,
-                           (struct kvc_str){(const char *)text->data, text->size});
+    kvc_bench_engine_message_add(request->messages, role,
+                                 (struct kvc_str){(const char *)text->data, text->size});
     kvc_buffer_clear(text);
 }

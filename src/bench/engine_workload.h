@@ -36,7 +36,7 @@ struct kvc_workload {
     /* Reads what it needs from settings, and fills plan; state is what the other functions get. words are
      * filled in before the first request is made; both live as long as the state. KVC_EUSAGE for settings
      * that do not go together. */
-    kvc_status (*open)(const struct kvc_engine_settings *settings,
+    kvc_status (*open)(const struct kvc_bench_engine_settings *settings,
                        const struct kvc_prompt_words *words, struct kvc_workload_plan *plan,
                        void **state, struct kvc_error *err);
     void (*make_warmup)(void *state, int64_t index, struct kvc_workload_request *out);

@@ -40,13 +40,13 @@ static void catch_signals(void)
 
 /* ---- what is required ---- */
 
-static bool is_set(const struct kvc_engine_settings *settings, const char *key)
+static bool is_set(const struct kvc_bench_engine_settings *settings, const char *key)
 {
-    return settings->is_set[kvc_engine_setting_index(key)];
+    return settings->is_set[kvc_bench_engine_setting_index(key)];
 }
 
 /* Appends the flags that are missing; none: nothing is. */
-static void list_missing(const struct kvc_engine_settings *settings, struct kvc_buffer *out)
+static void list_missing(const struct kvc_bench_engine_settings *settings, struct kvc_buffer *out)
 {
     if (!is_set(settings, "engine_url"))
         kvc_buffer_append_text(out, ", --engine-url");
@@ -56,7 +56,8 @@ static void list_missing(const struct kvc_engine_settings *settings, struct kvc_
         kvc_buffer_append_text(out, ", --tokens-per-gb-kvcache or --lmcache-url");
 }
 
-static kvc_status check_complete(const struct kvc_engine_settings *settings, struct kvc_error *err)
+static kvc_status check_complete(const struct kvc_bench_engine_settings *settings,
+                                 struct kvc_error *err)
 {
     struct kvc_buffer missing = {0};
     kvc_status status = KVC_OK;
@@ -75,13 +76,13 @@ static bool may_ask(const struct kvc_bench_engine_flags *flags)
 
 /* ---- what is found ---- */
 
-static kvc_status set_found(struct kvc_engine_settings *settings, const char *key, const char *text,
-                            struct kvc_error *err)
+static kvc_status set_found(struct kvc_bench_engine_settings *settings, const char *key,
+                            const char *text, struct kvc_error *err)
 {
-    return kvc_engine_setting_set(settings, kvc_engine_setting_index(key), text, err);
+    return kvc_bench_engine_setting_set(settings, kvc_bench_engine_setting_index(key), text, err);
 }
 
-static kvc_status find_model(struct kvc_engine_settings *settings, const char *base_url,
+static kvc_status find_model(struct kvc_bench_engine_settings *settings, const char *base_url,
                              const char *api_key, struct kvc_error *err)
 {
     char *model = NULL;
@@ -93,7 +94,7 @@ static kvc_status find_model(struct kvc_engine_settings *settings, const char *b
     return status;
 }
 
-static kvc_status find_tokens(struct kvc_engine_settings *settings, struct kvc_error *err)
+static kvc_status find_tokens(struct kvc_bench_engine_settings *settings, struct kvc_error *err)
 {
     int64_t tokens = 0;
     if (is_set(settings, "tokens_per_gb_kvcache"))
@@ -174,14 +175,14 @@ static kvc_status commit(struct kvc_report_file *file, struct kvc_buffer *text,
 }
 
 static kvc_status write_reports(const struct kvc_bench_engine_flags *flags,
-                                const struct kvc_engine_bench *bench,
-                                const struct kvc_engine_result *result, struct files *files,
+                                const struct kvc_bench_engine_options *bench,
+                                const struct kvc_bench_engine_result *result, struct files *files,
                                 struct kvc_error *err)
 {
     struct kvc_buffer terminal = {0}, json = {0}, csv = {0};
-    kvc_engine_write_terminal(bench, result, &terminal);
-    kvc_engine_write_json(bench, result, &json);
-    kvc_engine_write_csv(result, &csv);
+    kvc_bench_engine_write_terminal(bench, result, &terminal);
+    kvc_bench_engine_write_json(bench, result, &json);
+    kvc_bench_engine_write_csv(result, &csv);
     struct kvc_buffer *report = strcmp(flags->format, "json") == 0 ? &json : &terminal;
     kvc_status status = KVC_OK;
     if (fwrite(report->data, 1, report->size, stdout) != report->size || fflush(stdout) != 0)
@@ -198,13 +199,13 @@ static kvc_status write_reports(const struct kvc_bench_engine_flags *flags,
     return status;
 }
 
-static kvc_status export_settings(const struct kvc_engine_settings *settings, const char *path,
-                                  struct kvc_error *err)
+static kvc_status export_settings(const struct kvc_bench_engine_settings *settings,
+                                  const char *path, struct kvc_error *err)
 {
     struct kvc_report_file file;
     struct kvc_buffer text = {0};
     KVC_GUARD(kvc_report_file_open(path, &file, err));
-    kvc_engine_settings_export(settings, &text);
+    kvc_bench_engine_settings_export(settings, &text);
     const kvc_status status = kvc_report_file_commit(&file, kvc_buffer_view(&text), err);
     kvc_report_file_close(&file);
     kvc_buffer_clear(&text);
@@ -225,12 +226,12 @@ static int end_with(const struct kvc_error *err)
 }
 
 static int run_and_report(const struct kvc_bench_engine_flags *flags,
-                          const struct kvc_engine_bench *bench, struct files *files)
+                          const struct kvc_bench_engine_options *bench, struct files *files)
 {
     struct kvc_error err = KVC_ERROR_INIT;
-    struct kvc_engine_result result;
+    struct kvc_bench_engine_result result;
     int exit_status;
-    kvc_status status = kvc_engine_bench_run(bench, &result, &err);
+    kvc_status status = kvc_bench_engine_run(bench, &result, &err);
     if (status == KVC_OK)
         status = write_reports(flags, bench, &result, files, &err);
     if (status != KVC_OK)
@@ -238,18 +239,18 @@ static int run_and_report(const struct kvc_bench_engine_flags *flags,
     else if (result.interrupted)
         exit_status = 128 + stop;
     else
-        exit_status = kvc_engine_result_is_valid(&result) ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
-    kvc_engine_result_clear(&result);
+        exit_status = kvc_bench_engine_result_is_valid(&result) ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
+    kvc_bench_engine_result_clear(&result);
     return exit_status;
 }
 
 static int run_bench(const struct kvc_bench_engine_flags *flags,
-                     const struct kvc_engine_settings *settings, const char *base_url,
+                     const struct kvc_bench_engine_settings *settings, const char *base_url,
                      const char *api_key)
 {
     struct kvc_error err = KVC_ERROR_INIT;
     struct files files = {0};
-    const struct kvc_engine_bench bench = {
+    const struct kvc_bench_engine_options bench = {
         .settings = settings,
         .base_url = base_url,
         .api_key = api_key,
@@ -270,7 +271,7 @@ static int run_bench(const struct kvc_bench_engine_flags *flags,
 }
 
 static int find_and_run(const struct kvc_bench_engine_flags *flags,
-                        struct kvc_engine_settings *settings, const char *export_path)
+                        struct kvc_bench_engine_settings *settings, const char *export_path)
 {
     struct kvc_error err = KVC_ERROR_INIT;
     const char *api_key = getenv("OPENAI_API_KEY");
@@ -296,7 +297,7 @@ static int find_and_run(const struct kvc_bench_engine_flags *flags,
 }
 
 static int ask_and_run(const struct kvc_bench_engine_flags *flags,
-                       struct kvc_engine_settings *settings)
+                       struct kvc_bench_engine_settings *settings)
 {
     char *path = NULL;
     int exit_status = KVC_EXIT_OK;
@@ -323,7 +324,7 @@ static int ask_and_run(const struct kvc_bench_engine_flags *flags,
 }
 
 static int run_settings(const struct kvc_bench_engine_flags *flags,
-                        struct kvc_engine_settings *settings)
+                        struct kvc_bench_engine_settings *settings)
 {
     struct kvc_error err = KVC_ERROR_INIT;
     if (kvc_bench_engine_flags_apply(flags, settings, &err) != KVC_OK)
@@ -337,13 +338,13 @@ static int run_bench_engine(int argc, char **argv)
 {
     struct kvc_bench_engine_flags flags = {
         .output_dir = ".", .format = "terminal", .timeout_ms = DEFAULT_STREAM_TIMEOUT_MS};
-    struct kvc_engine_settings settings;
+    struct kvc_bench_engine_settings settings;
     int exit_status = KVC_EXIT_OK;
     if (!kvc_bench_engine_flags_parse(&flags, argc, argv, &exit_status))
         return exit_status;
-    kvc_engine_settings_init(&settings);
+    kvc_bench_engine_settings_init(&settings);
     exit_status = run_settings(&flags, &settings);
-    kvc_engine_settings_clear(&settings);
+    kvc_bench_engine_settings_clear(&settings);
     return exit_status;
 }
 

@@ -73,28 +73,29 @@ struct made_option {
 enum { MAX_GROUPS = 8 };
 
 struct made {
-    struct made_option texts[KVC_ENGINE_SETTING_COUNT];
-    struct kvc_option options[KVC_ENGINE_SETTING_COUNT];
+    struct made_option texts[KVC_BENCH_ENGINE_SETTING_COUNT];
+    struct kvc_option options[KVC_BENCH_ENGINE_SETTING_COUNT];
     struct kvc_option_group groups[MAX_GROUPS];
     size_t group_count;
 };
 
-static const char *argument_of(const struct kvc_engine_setting *setting)
+static const char *argument_of(const struct kvc_bench_engine_setting *setting)
 {
     static const char *const arguments[] = {
-        [KVC_ENGINE_TEXT] = "NAME", [KVC_ENGINE_URL] = "URL",   [KVC_ENGINE_CHOICE] = "TYPE",
-        [KVC_ENGINE_NUMBER] = "N",  [KVC_ENGINE_DECIMAL] = "X", [KVC_ENGINE_SWITCH] = NULL,
+        [KVC_BENCH_ENGINE_TEXT] = "NAME",   [KVC_BENCH_ENGINE_URL] = "URL",
+        [KVC_BENCH_ENGINE_CHOICE] = "TYPE", [KVC_BENCH_ENGINE_NUMBER] = "N",
+        [KVC_BENCH_ENGINE_DECIMAL] = "X",   [KVC_BENCH_ENGINE_SWITCH] = NULL,
     };
     return arguments[setting->kind];
 }
 
-static void describe(const struct kvc_engine_setting *setting, struct made_option *text)
+static void describe(const struct kvc_bench_engine_setting *setting, struct made_option *text)
 {
     size_t used = (size_t)snprintf(text->help, sizeof(text->help), "%s", setting->help);
     for (size_t i = 0; setting->choices != NULL && setting->choices[i].value != NULL; i++)
         used += (size_t)snprintf(text->help + used, sizeof(text->help) - used, "%s %s",
                                  i == 0 ? ":" : ",", setting->choices[i].value);
-    if (setting->initial != NULL && setting->kind != KVC_ENGINE_SWITCH)
+    if (setting->initial != NULL && setting->kind != KVC_BENCH_ENGINE_SWITCH)
         snprintf(text->help + used, sizeof(text->help) - used, " (default %s)", setting->initial);
     snprintf(text->name, sizeof(text->name), "%s", setting->key);
     for (char *c = text->name; *c != '\0'; c++)
@@ -110,9 +111,9 @@ static void make_options(struct made *made, struct kvc_bench_engine_flags *flags
         (struct kvc_option_group){"Run", run_options, KVC_COUNT_OF(run_options), flags};
     made->groups[made->group_count++] =
         (struct kvc_option_group){"Benchmark", made->options, 0, flags};
-    for (size_t i = 0; i < KVC_ENGINE_SETTING_COUNT; i++) {
-        const struct kvc_engine_setting *setting = &kvc_engine_setting_table[i];
-        const bool is_switch = setting->kind == KVC_ENGINE_SWITCH;
+    for (size_t i = 0; i < KVC_BENCH_ENGINE_SETTING_COUNT; i++) {
+        const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[i];
+        const bool is_switch = setting->kind == KVC_BENCH_ENGINE_SWITCH;
         describe(setting, &made->texts[i]);
         made->options[i] = (struct kvc_option){
             .name = made->texts[i].name,
@@ -157,29 +158,30 @@ bool kvc_bench_engine_flags_parse(struct kvc_bench_engine_flags *flags, int argc
 
 /* ---- values ---- */
 
-static kvc_status set_flag(struct kvc_engine_settings *settings, size_t index, const char *text,
-                           struct kvc_error *err)
+static kvc_status set_flag(struct kvc_bench_engine_settings *settings, size_t index,
+                           const char *text, struct kvc_error *err)
 {
-    const kvc_status status = kvc_engine_setting_set(settings, index, text, err);
+    const kvc_status status = kvc_bench_engine_setting_set(settings, index, text, err);
     if (status != KVC_OK) {
         struct made_option named;
-        describe(&kvc_engine_setting_table[index], &named);
+        describe(&kvc_bench_engine_setting_table[index], &named);
         kvc_error_set_where(err, "--%s", named.name);
     }
     return status;
 }
 
 kvc_status kvc_bench_engine_flags_apply(const struct kvc_bench_engine_flags *flags,
-                                        struct kvc_engine_settings *settings, struct kvc_error *err)
+                                        struct kvc_bench_engine_settings *settings,
+                                        struct kvc_error *err)
 {
-    const size_t lmcache = kvc_engine_setting_index("lmcache_url");
-    const size_t tokens = kvc_engine_setting_index("tokens_per_gb_kvcache");
+    const size_t lmcache = kvc_bench_engine_setting_index("lmcache_url");
+    const size_t tokens = kvc_bench_engine_setting_index("tokens_per_gb_kvcache");
     if (flags->config != NULL)
-        KVC_GUARD(kvc_engine_settings_load(settings, flags->config, err));
+        KVC_GUARD(kvc_bench_engine_settings_load(settings, flags->config, err));
     /* Who names a server wants its answer, not the one that a file has kept. */
     if (flags->texts[lmcache] != NULL)
-        kvc_engine_setting_unset(settings, tokens);
-    for (size_t i = 0; i < KVC_ENGINE_SETTING_COUNT; i++) {
+        kvc_bench_engine_setting_unset(settings, tokens);
+    for (size_t i = 0; i < KVC_BENCH_ENGINE_SETTING_COUNT; i++) {
         if (flags->texts[i] != NULL)
             KVC_GUARD(set_flag(settings, i, flags->texts[i], err));
         if (flags->switches[i])

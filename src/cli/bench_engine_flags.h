@@ -6,8 +6,8 @@
 #include "src/bench/engine_settings.h"
 
 struct kvc_bench_engine_flags {
-    const char *texts[KVC_ENGINE_SETTING_COUNT]; /* as given; NULL: not given */
-    bool switches[KVC_ENGINE_SETTING_COUNT];
+    const char *texts[KVC_BENCH_ENGINE_SETTING_COUNT]; /* as given; NULL: not given */
+    bool switches[KVC_BENCH_ENGINE_SETTING_COUNT];
     const char *config;
     const char *export_config;
     bool no_interactive;
@@ -26,7 +26,7 @@ bool kvc_bench_engine_flags_parse(struct kvc_bench_engine_flags *flags, int argc
 
 /* Sets what the configuration file sets, and then what flags set. KVC_EUSAGE. */
 kvc_status kvc_bench_engine_flags_apply(const struct kvc_bench_engine_flags *flags,
-                                        struct kvc_engine_settings *settings,
+                                        struct kvc_bench_engine_settings *settings,
                                         struct kvc_error *err);
 
 #endif

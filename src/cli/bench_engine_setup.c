@@ -16,20 +16,20 @@ struct step {
 };
 
 struct setup {
-    struct kvc_engine_settings *settings;
-    bool is_preset[KVC_ENGINE_SETTING_COUNT]; /* set before the first question */
-    struct step steps[KVC_ENGINE_SETTING_COUNT + 3];
+    struct kvc_bench_engine_settings *settings;
+    bool is_preset[KVC_BENCH_ENGINE_SETTING_COUNT]; /* set before the first question */
+    struct step steps[KVC_BENCH_ENGINE_SETTING_COUNT + 3];
     size_t step_count;
     bool has_lmcache;
     bool wants_general;
     bool wants_workload;
 };
 
-static void add_steps(struct setup *setup, enum kvc_engine_setting_stage stage)
+static void add_steps(struct setup *setup, enum kvc_bench_engine_setting_stage stage)
 {
-    const size_t lmcache = kvc_engine_setting_index("lmcache_url");
-    for (size_t i = 0; i < KVC_ENGINE_SETTING_COUNT; i++) {
-        if (kvc_engine_setting_table[i].stage != stage)
+    const size_t lmcache = kvc_bench_engine_setting_index("lmcache_url");
+    for (size_t i = 0; i < KVC_BENCH_ENGINE_SETTING_COUNT; i++) {
+        if (kvc_bench_engine_setting_table[i].stage != stage)
             continue;
         if (i == lmcache)
             setup->steps[setup->step_count++] = (struct step){STEP_LMCACHE, 0};
@@ -40,21 +40,21 @@ static void add_steps(struct setup *setup, enum kvc_engine_setting_stage stage)
 static void prepare(struct setup *setup)
 {
     memcpy(setup->is_preset, setup->settings->is_set, sizeof(setup->is_preset));
-    add_steps(setup, KVC_ENGINE_REQUIRED);
+    add_steps(setup, KVC_BENCH_ENGINE_REQUIRED);
     setup->steps[setup->step_count++] = (struct step){STEP_GENERAL, 0};
-    add_steps(setup, KVC_ENGINE_GENERAL);
+    add_steps(setup, KVC_BENCH_ENGINE_GENERAL);
     setup->steps[setup->step_count++] = (struct step){STEP_WORKLOAD, 0};
-    add_steps(setup, KVC_ENGINE_WORKLOAD);
+    add_steps(setup, KVC_BENCH_ENGINE_WORKLOAD);
 }
 
 static bool is_preset(const struct setup *setup, const char *key)
 {
-    return setup->is_preset[kvc_engine_setting_index(key)];
+    return setup->is_preset[kvc_bench_engine_setting_index(key)];
 }
 
 static bool is_asked(const struct setup *setup, const struct step *step)
 {
-    const struct kvc_engine_setting *setting = &kvc_engine_setting_table[step->index];
+    const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[step->index];
     const bool knows_size =
         is_preset(setup, "lmcache_url") || is_preset(setup, "tokens_per_gb_kvcache");
     if (step->kind == STEP_LMCACHE)
@@ -67,10 +67,10 @@ static bool is_asked(const struct setup *setup, const struct step *step)
         return !knows_size && setup->has_lmcache;
     if (strcmp(setting->key, "tokens_per_gb_kvcache") == 0)
         return !knows_size && !setup->has_lmcache;
-    if (setting->stage == KVC_ENGINE_GENERAL)
+    if (setting->stage == KVC_BENCH_ENGINE_GENERAL)
         return setup->wants_general;
-    if (setting->stage == KVC_ENGINE_WORKLOAD)
-        return setup->wants_workload && kvc_engine_setting_applies(setting, setup->settings);
+    if (setting->stage == KVC_BENCH_ENGINE_WORKLOAD)
+        return setup->wants_workload && kvc_bench_engine_setting_applies(setting, setup->settings);
     return true;
 }
 
@@ -87,10 +87,10 @@ static enum kvc_answer ask_gate(const char *title, bool *wants)
     return answer;
 }
 
-static enum kvc_answer ask_choice(struct kvc_engine_settings *settings, size_t index)
+static enum kvc_answer ask_choice(struct kvc_bench_engine_settings *settings, size_t index)
 {
     enum { MOST = 8 };
-    const struct kvc_engine_setting *setting = &kvc_engine_setting_table[index];
+    const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[index];
     const struct kvc_question question = {setting->title, setting->help};
     struct kvc_question_choice choices[MOST];
     size_t count = 0;
@@ -100,22 +100,22 @@ static enum kvc_answer ask_choice(struct kvc_engine_settings *settings, size_t i
                                                       setting->choices[count].about};
     const enum kvc_answer answer = kvc_question_ask_choice(&question, choices, count, &chosen);
     if (answer == KVC_ANSWER_GIVEN)
-        kvc_engine_setting_set(settings, index, choices[chosen].name, NULL);
+        kvc_bench_engine_setting_set(settings, index, choices[chosen].name, NULL);
     return answer;
 }
 
-static enum kvc_answer ask_switch(struct kvc_engine_settings *settings, size_t index)
+static enum kvc_answer ask_switch(struct kvc_bench_engine_settings *settings, size_t index)
 {
-    const struct kvc_engine_setting *setting = &kvc_engine_setting_table[index];
+    const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[index];
     const struct kvc_question question = {setting->title, setting->help};
     bool yes = false;
     const enum kvc_answer answer = kvc_question_ask_yes(&question, &yes);
     if (answer == KVC_ANSWER_GIVEN)
-        kvc_engine_setting_set(settings, index, yes ? "true" : "false", NULL);
+        kvc_bench_engine_setting_set(settings, index, yes ? "true" : "false", NULL);
     return answer;
 }
 
-static const char *suggestion(const struct kvc_engine_setting *setting)
+static const char *suggestion(const struct kvc_bench_engine_setting *setting)
 {
     if (strcmp(setting->key, "engine_url") == 0)
         return "http://localhost:8000";
@@ -125,16 +125,16 @@ static const char *suggestion(const struct kvc_engine_setting *setting)
 }
 
 /* Asked again until the answer is one. Without a default, nothing is one for a model only. */
-static enum kvc_answer ask_text(struct kvc_engine_settings *settings, size_t index)
+static enum kvc_answer ask_text(struct kvc_bench_engine_settings *settings, size_t index)
 {
-    const struct kvc_engine_setting *setting = &kvc_engine_setting_table[index];
+    const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[index];
     const struct kvc_question question = {setting->title, setting->help};
     for (;;) {
         struct kvc_error err = KVC_ERROR_INIT;
         char *text = NULL;
         enum kvc_answer answer = kvc_question_ask_line(&question, suggestion(setting), &text);
         if (answer == KVC_ANSWER_GIVEN)
-            kvc_engine_setting_set(settings, index, text, &err);
+            kvc_bench_engine_setting_set(settings, index, text, &err);
         free(text);
         if (err.status == KVC_OK)
             return answer;
@@ -159,10 +159,10 @@ static enum kvc_answer ask_step(struct setup *setup, const struct step *step)
     case STEP_SETTING:
         break;
     }
-    switch (kvc_engine_setting_table[step->index].kind) {
-    case KVC_ENGINE_CHOICE:
+    switch (kvc_bench_engine_setting_table[step->index].kind) {
+    case KVC_BENCH_ENGINE_CHOICE:
         return ask_choice(setup->settings, step->index);
-    case KVC_ENGINE_SWITCH:
+    case KVC_BENCH_ENGINE_SWITCH:
         return ask_switch(setup->settings, step->index);
     default:
         return ask_text(setup->settings, step->index);
@@ -171,16 +171,16 @@ static enum kvc_answer ask_step(struct setup *setup, const struct step *step)
 
 /* ---- summary ---- */
 
-static void print_summary(const struct kvc_engine_settings *settings)
+static void print_summary(const struct kvc_bench_engine_settings *settings)
 {
     static const char rule[] = "  ──────────────────────────────────────────────────\n";
     fprintf(stderr, "\n%s   Configuration Summary\n%s", rule, rule);
-    for (size_t i = 0; i < KVC_ENGINE_SETTING_COUNT; i++) {
-        const struct kvc_engine_setting *setting = &kvc_engine_setting_table[i];
+    for (size_t i = 0; i < KVC_BENCH_ENGINE_SETTING_COUNT; i++) {
+        const struct kvc_bench_engine_setting *setting = &kvc_bench_engine_setting_table[i];
         struct kvc_buffer value = {0};
-        kvc_engine_setting_write(settings, i, &value);
+        kvc_bench_engine_setting_write(settings, i, &value);
         const bool is_model = strcmp(setting->key, "model") == 0;
-        if (kvc_engine_setting_applies(setting, settings) && (value.size > 0 || is_model))
+        if (kvc_bench_engine_setting_applies(setting, settings) && (value.size > 0 || is_model))
             fprintf(stderr, "    %s:%*s%s\n", setting->title, 30 - (int)strlen(setting->title), "",
                     value.size > 0 ? kvc_buffer_text(&value) : "(the engine's first)");
         kvc_buffer_clear(&value);
@@ -211,10 +211,11 @@ static enum kvc_answer ask_action(enum kvc_setup_action *action, char **path)
 static void take_back(struct setup *setup, const struct step *step)
 {
     if (step->kind == STEP_SETTING)
-        kvc_engine_setting_unset(setup->settings, step->index);
+        kvc_bench_engine_setting_unset(setup->settings, step->index);
 }
 
-enum kvc_setup_action kvc_bench_engine_setup(struct kvc_engine_settings *settings, char **path)
+enum kvc_setup_action kvc_bench_engine_setup(struct kvc_bench_engine_settings *settings,
+                                             char **path)
 {
     struct setup setup = {.settings = settings};
     size_t trail[KVC_COUNT_OF(setup.steps)]; /* what was asked, to go back to */

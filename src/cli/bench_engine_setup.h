@@ -14,6 +14,7 @@ enum kvc_setup_action {
 
 /* Walks through the questions; what is set already is not asked for. For KVC_SETUP_EXPORT, *path is the file's;
  * the caller frees it. */
-enum kvc_setup_action kvc_bench_engine_setup(struct kvc_engine_settings *settings, char **path);
+enum kvc_setup_action kvc_bench_engine_setup(struct kvc_bench_engine_settings *settings,
+                                             char **path);
 
 #endif

@@ -38,7 +38,7 @@ SMALL = {
                     "--ldqa-max-output-length", "4"],
     "multi-round-chat": ["--kv-cache-volume", "0.9", "--mrc-shared-prompt-length", "100",
                          "--mrc-chat-history-length", "200", "--mrc-user-input-length", "20",
-                         "--mrc-output-length", "3", "--mrc-qps", "20", "--mrc-duration", "0.5"],
+                         "--mrc-output-length", "3", "--mrc-qps", "5", "--mrc-duration", "2"],
     "long-doc-permutator": ["--ldp-num-contexts", "3", "--ldp-context-length", "150",
                             "--ldp-system-prompt-length", "60", "--ldp-num-permutations", "6",
                             "--ldp-max-output-length", "4"],
@@ -154,7 +154,7 @@ class Workloads(Case):
         # Calibration has up to 8 of its own; of the measured ones no four overlap.
         times = sorted(request["time"] for request in engine.requests[-12:])
         for first, fourth in zip(times, times[3:]):
-            self.assertGreater(fourth - first, 0.045)
+            self.assertGreater(fourth - first, 0.02)
 
     def test_long_doc_permutator(self):
         for contexts, asked, expected in [(3, 6, 6), (3, 100, 6), (4, 10, 10), (25, 3, 3)]:
@@ -203,7 +203,7 @@ class Workloads(Case):
         engine = self.engine()
         self.expect_good(self.bench(engine, "multi-round-chat"))
         bodies = self.measured(engine)
-        # 900 tokens hold 3 sessions of 300; 20 a second for half a second.
+        # 900 tokens hold 3 sessions of 300; 5 a second for two seconds.
         self.assertEqual(len(bodies), 10)
         sessions = {}
         for body in bodies:
@@ -224,12 +224,13 @@ class Workloads(Case):
                 self.assertEqual(len(later), len(earlier) + 2)
         times = [float(row["submit_time"]) for row in self.rows()]
         for earlier, later in zip(sorted(times), sorted(times)[1:]):
-            self.assertAlmostEqual(later - earlier, 0.05, delta=0.001)
+            self.assertAlmostEqual(later - earlier, 0.2, delta=0.001)
 
     def test_latency_counts_from_when_a_request_was_due(self):
         # One session, an answer takes 0.2 s, a question is due every 0.05 s: each waits for those before.
         engine = self.engine(first_delay=0.2)
-        run = self.bench(engine, "multi-round-chat", "--kv-cache-volume", 0.1)
+        run = self.bench(engine, "multi-round-chat", "--kv-cache-volume", 0.1, "--mrc-qps", 20,
+                         "--mrc-duration", 0.5)
         self.assertEqual(run.returncode, 0, run.stdout)
         results = self.summary()["results"]
         ttft = [float(row["ttft"]) for row in self.rows()]
@@ -308,12 +309,13 @@ class Figures(Case):
 
     def test_a_thousand_streams_in_flight(self):
         everybody = 1000
-        engine = self.engine(first_delay=3)
+        engine = self.engine()
+        engine.hold(41, everybody)  # a length that nothing of the calibration has
         run = self.run_program("--engine-url", engine.url, "--workload", "random-prefill",
                                "--tokens-per-gb-kvcache", 1, "--no-interactive", "--json", "-q",
-                               "--rp-request-length", 40, "--rp-num-requests", everybody, limit=90)
+                               "--rp-request-length", 41, "--rp-num-requests", everybody, limit=90)
         self.assertEqual(run.returncode, 0, run.stdout[-2000:])
-        self.assertEqual(engine.most_in_flight, everybody)
+        self.assertGreaterEqual(engine.most_in_flight, everybody)
 
     def test_key_and_tls(self):
         certificate = self.folder / "engine.pem"
@@ -345,7 +347,7 @@ class Figures(Case):
         os.close(main)
         self.assertEqual(run.returncode, 0)
         self.assertRegex(shown, r"warm-up: \d of 3 done")
-        self.assertRegex(shown, r"\d of 6 done, 3 in flight, 0 failed \| TTFT 3\d\d\.\d ms \| decode")
+        self.assertRegex(shown, r"\d of 6 done, 3 in flight, 0 failed \| TTFT \d+\.\d ms \| decode")
         self.assertTrue(shown.endswith("\r\x1b[K"), repr(shown[-40:]))
 
 
@@ -635,6 +637,7 @@ class Interactive(Case):
                                                "", "3"]) + "\n")
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertRegex(run.stderr, "Engine URL: +" + engine.url)
+        self.assertRegex(run.stderr, r"KV cache volume \(GB\): +100\.0\n")
         self.assertEqual(engine.gets, [])
 
     def test_the_input_ends(self):

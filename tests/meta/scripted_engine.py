@@ -1,7 +1,7 @@
 """An OpenAI-compatible engine for tests: counts tokens by a rule of its own, remembers every request, and
 is right or wrong in one named way.
 
-Alone, as a source of events at full speed: scripted_engine.py PORT
+Alone, until it is killed; prints its address: scripted_engine.py PORT BEHAVIOUR
 """
 import http.server
 import json
@@ -103,6 +103,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.start_stream()
         self.chunk(event({"role": "assistant", "content": ""}))
         time.sleep(engine.first_delay)
+        engine.wait_for_others(body)
         for i in range(body["max_tokens"]):
             if i > 0 and engine.delay:
                 time.sleep(engine.delay)
@@ -227,18 +228,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     # ---- fast ----
 
-    def do_flood(self, body):
-        """As many events as there are tokens, in large writes."""
+    def do_flood(self, body, at_once=256):
+        """As many events as there are tokens, so many with each write."""
         self.start_stream()
         self.chunk(event({"role": "assistant", "content": ""}))
         one = event({"content": " word"})
-        left = body["max_tokens"]
-        while left > 0:
-            now = min(left, 256)
-            self.chunk(one * now)
-            left -= now
+        for sent in range(0, body["max_tokens"], at_once):
+            self.chunk(one * min(at_once, body["max_tokens"] - sent))
         self.chunk(event({}, "length") + event(usage=self.usage(body)) + b"data: [DONE]\n\n")
         self.end_stream()
+
+
+    def do_flood_singly(self, body):
+        self.do_flood(body, 1)
 
 
 class Engine:
@@ -251,6 +253,8 @@ class Engine:
         self.over = threading.Event()
         self.requests, self.gets = [], []
         self.in_flight = self.most_in_flight = 0
+        self.held = threading.Condition()
+        self.held_tokens = None
         self.documents = {"/v1/models": {"object": "list", "data": [{"id": "org/tiny"}]}}
         self.server = Server(("127.0.0.1", port), Handler)
         self.server.engine = self
@@ -263,6 +267,18 @@ class Engine:
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
+    def hold(self, tokens, count):
+        """Requests with prompts of so many tokens are answered when so many are there, or after 30 s."""
+        self.held_tokens, self.held_count = tokens, count
+
+    def wait_for_others(self, body):
+        if count_prompt(body["messages"]) != self.held_tokens:
+            return
+        with self.held:
+            self.held_count -= 1
+            self.held.notify_all()
+            self.held.wait_for(lambda: self.held_count <= 0, 30)
+
     def stop(self):
         self.over.set()
         self.server.shutdown()
@@ -271,5 +287,6 @@ class Engine:
 
 
 if __name__ == "__main__":
-    engine = Engine("flood", port=int(sys.argv[1]))
-    engine.thread.join()
+    alone = Engine(sys.argv[2], port=int(sys.argv[1]))
+    print(alone.url, flush=True)
+    alone.thread.join()

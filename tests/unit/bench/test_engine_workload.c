@@ -6,17 +6,18 @@
 #include "src/bench/engine_workload.h"
 
 struct opened {
-    struct kvc_engine_settings settings;
+    struct kvc_bench_engine_settings settings;
     struct kvc_prompt_words words;
     struct kvc_workload_plan plan;
     const struct kvc_workload *workload;
     void *state;
 };
 
-static void set(struct kvc_engine_settings *settings, const char *key, const char *value)
+static void set(struct kvc_bench_engine_settings *settings, const char *key, const char *value)
 {
-    cr_assert_eq(kvc_engine_setting_set(settings, kvc_engine_setting_index(key), value, NULL),
-                 KVC_OK, "%s", key);
+    cr_assert_eq(
+        kvc_bench_engine_setting_set(settings, kvc_bench_engine_setting_index(key), value, NULL),
+        KVC_OK, "%s", key);
 }
 
 /* settings: "key=value key=value …". */
@@ -25,7 +26,7 @@ static kvc_status open_workload(struct opened *opened, const char *name, const c
 {
     char *copy = strdup(settings);
     char *rest = copy;
-    kvc_engine_settings_init(&opened->settings);
+    kvc_bench_engine_settings_init(&opened->settings);
     set(&opened->settings, "workload", name);
     set(&opened->settings, "tokens_per_gb_kvcache", "6553");
     for (char *pair; (pair = strtok_r(rest, " ", &rest)) != NULL;) {
@@ -43,7 +44,7 @@ static kvc_status open_workload(struct opened *opened, const char *name, const c
 static void close_workload(struct opened *opened)
 {
     opened->workload->close(opened->state);
-    kvc_engine_settings_clear(&opened->settings);
+    kvc_bench_engine_settings_clear(&opened->settings);
 }
 
 Test(workload, plans)
@@ -132,7 +133,7 @@ Test(workload, settings_that_do_not_go_together)
         struct kvc_error err = KVC_ERROR_INIT;
         cr_assert_eq(open_workload(&opened, cases[i].name, cases[i].settings, &err), KVC_EUSAGE);
         cr_assert_not_null(strstr(err.what, cases[i].words), "case %zu: %s", i, err.what);
-        kvc_engine_settings_clear(&opened.settings);
+        kvc_bench_engine_settings_clear(&opened.settings);
     }
 }
 
