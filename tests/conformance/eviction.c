@@ -60,21 +60,23 @@ static void drops_least_recent(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
     const int64_t chunks = kvc_pool_chunks(worker);
-    const struct kvc_key used = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
+    const struct kvc_key used = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     const struct kvc_key unused = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
-    kvc_store_stamped(ctx, worker, &used, kvc_chunk_blocks(ctx, worker, 1), 0);
+    kvc_store_stamped(ctx, worker, &used, kvc_chunk_blocks(ctx, worker, 2), 0);
     kvc_store_stamped(ctx, worker, &unused, kvc_chunk_blocks(ctx, worker, 1), 1);
-    kvc_crowd(ctx, worker, chunks - 4);
-    kvc_retrieve_stamped(ctx, worker, &used, kvc_chunk_blocks(ctx, worker, 1), 0);
+    kvc_expect_int(ctx, "chunks that LOOKUP finds", kvc_lookup(ctx, worker, &used), 2);
+    kvc_crowd(ctx, worker, chunks - 5); /* used after the LOOKUP */
+    kvc_expect_true(ctx, "success of the retrieve",
+                    kvc_retrieve(ctx, worker, &used, kvc_chunk_blocks(ctx, worker, 2), 0));
     kvc_crowd(ctx, worker, 4); /* two more than there is room for */
-    kvc_expect_hits(ctx, worker, &used, 1);
+    kvc_expect_hits(ctx, worker, &used, 2);
     kvc_expect_hits(ctx, worker, &unused, 0);
 }
 KVC_CHECK(
     drops_least_recent, .id = "eviction/least-recent-first",
     .clause = "The chunk that was not used for longest goes first; being retrieved counts as use.",
     .source = "protocol 4.16",
-    .exchange = "REGISTER, store a, store b, store others, LOOKUP and retrieve a, store others, "
+    .exchange = "REGISTER, store a, store b, LOOKUP a, store others, retrieve a, store others, "
                 "LOOKUP a and b",
     .level = KVC_LEVEL_OBSERVED, .flags = KVC_FLAG_EXCLUSIVE, .paths = KVC_PATHS_ALL,
     .setup = &kvc_tiny_pool, .run = drops_least_recent);

@@ -62,6 +62,27 @@ KVC_CHECK(
     .source = "protocol 4.6", .exchange = "REGISTER, (store, LOOKUP, QUERY) x 4",
     .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .run = finds_stored);
 
+static void finds_one_workers(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 3));
+    const struct kvc_key stored = kvc_key_chunks(worker, &key, 0, 2);
+    kvc_store_stamped(ctx, worker, &stored, kvc_chunk_blocks(ctx, worker, 2), 0);
+    struct kvc_request lookup = kvc_lookup_request(&key);
+    lookup.key.worker_id = KVC_SOME_INT(0);
+    const struct kvc_request query = {.op = KVC_OP_QUERY_PREFETCH_STATUS,
+                                      .request_id = key.request_id};
+    kvc_call(ctx, &worker->rpc, &lookup);
+    kvc_expect_int(ctx, "chunks that LOOKUP finds of worker 0",
+                   kvc_call(ctx, &worker->rpc, &query)->count, 2);
+    kvc_expect_true(ctx, "success of the retrieve",
+                    kvc_retrieve(ctx, worker, &stored, kvc_chunk_blocks(ctx, worker, 2), 0));
+}
+KVC_CHECK(finds_one_workers, .id = "lookup/named-worker",
+          .clause = "A LOOKUP that names the only worker finds and locks what that worker stored.",
+          .source = "protocol 4.6", .exchange = "REGISTER, store, LOOKUP, QUERY, retrieve",
+          .level = KVC_LEVEL_OBSERVED, .run = finds_one_workers);
+
 /* ---- the leading ones ---- */
 
 static const char *const gaps[] = {"first-missing", "second-missing", "third-missing", NULL};

@@ -58,6 +58,19 @@ KVC_CHECK(
     .source = "protocol 4.3, 5, 5.2, B64", .exchange = "REGISTER_ENGINE_DRIVEN, shm_open, fstat",
     .level = KVC_LEVEL_MUST, .run = says_the_truth_of_pool);
 
+static void names_no_pool(struct kvc_ctx *ctx)
+{
+    const struct kvc_request request = engine_driven_registration(ctx);
+    const struct kvc_pool_info pool = kvc_call(ctx, kvc_ctx_rpc(ctx), &request)->pool;
+    kvc_expect_str(ctx, "the pool's name where there is none", pool.shm_name, "");
+    kvc_expect_int(ctx, "pool_size without a pool", pool.pool_size, 0);
+}
+KVC_CHECK(names_no_pool, .id = "registration/no-pool",
+          .clause = "A server without a pool answers a registration with no name and size 0.",
+          .source = "protocol 4.3, 5.2, B64", .exchange = "REGISTER_ENGINE_DRIVEN",
+          .level = KVC_LEVEL_MUST, .needs = KVC_NEED_NO_POOL | KVC_NEED_ENGINE_DRIVEN,
+          .run = names_no_pool);
+
 static const char *const slot_counts[] = {"nil", "100", "chunk-size-plus-1", NULL};
 
 static void uses_physical_slots(struct kvc_ctx *ctx)

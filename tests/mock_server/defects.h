@@ -83,6 +83,7 @@
     X(POOL_OPEN_TO_ALL, "pool-open-to-all", "everybody on the machine may open the pool", "implementer's slip") \
     X(POOL_LEFT_BEHIND, "pool-left-behind", "the pool keeps its name when the mock ends", "B66") \
     X(POOL_CUT_AT_END, "pool-cut-at-end", "the pool is cut to nothing when the mock ends", "B65") \
+    X(NO_POOL_SIZED, "no-pool-sized", "registration with a server without a pool says the size that it would have", "B64") \
     X(POOL_SIZE_WRONG, "pool-size-wrong", "registration says that the pool is 1 MiB larger than it is", "B64") \
     /* lookup and sessions */                                                                      \
     X(LOOKUP_ONE_SHORT, "lookup-one-short", "LOOKUP finds one chunk less when the tokens end inside a chunk", "B59") \

@@ -132,11 +132,12 @@ static bool check_id(struct mock_call *call, enum mock_mode mode, int64_t id)
 static void tell_pool(struct mock_call *call)
 {
     const struct mock *mock = call->mock;
+    struct kvc_pool_info *info = &call->reply->pool;
+    if (mock->pool.shared || mock_has(mock, MOCK_DEFECT_NO_POOL_SIZED))
+        info->pool_size = mock->pool.size;
     if (!mock->pool.shared)
         return;
-    struct kvc_pool_info *info = &call->reply->pool;
     info->shm_name = kvc_str_of(mock->pool.segment.name + 1);
-    info->pool_size = mock->pool.size;
     if (mock_has(mock, MOCK_DEFECT_POOL_NAME_WRONG))
         info->shm_name.size--;
     if (mock_has(mock, MOCK_DEFECT_POOL_SIZE_WRONG))
