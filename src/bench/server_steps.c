@@ -38,11 +38,13 @@ static void note_wrong_hits(struct kvc_bench_client *client,
 {
     struct kvc_bench *bench = client->bench;
     const bool is_cold = operation == KVC_BENCH_COLD_LOOKUP;
-    char text[128];
-    snprintf(text, sizeof(text), "%s: %lld of %lld",
-             found > expected ? "hit chunks that were never stored"
-                              : "missed chunks that were stored",
-             (long long)found, (long long)expected);
+    const bool may_be_evicted = request->id.kind == KVC_BENCH_KIND_PREPARED && found < expected;
+    char text[160];
+    snprintf(
+        text, sizeof(text), "%s: %lld of %lld%s",
+        found > expected ? "hit chunks that were never stored" : "missed chunks that were stored",
+        (long long)found, (long long)expected,
+        may_be_evicted ? " (evicted? --prepared says how many requests must fit the cache)" : "");
     pthread_mutex_lock(&bench->lock);
     *(is_cold ? &bench->result->cold_hits : &bench->result->warm_misses) += 1;
     pthread_mutex_unlock(&bench->lock);
