@@ -160,6 +160,7 @@ struct kvc_bench_server_result {
 
     char path[32]; /* kvc_path_name of the path taken */
     char path_reason[336];
+    char device[96]; /* "cpu", or what GPU */
     char dialect[16];
     char http_checksums[160]; /* compared, or why not */
     int64_t chunk_size;       /* tokens */

@@ -54,6 +54,7 @@ static json_t *config_json(const struct kvc_bench_server_options *options,
     json_t *config = json_object();
     set_text(config, "rpc_url", options->rpc_url);
     set_text(config, "mode", options->mode);
+    set_text(config, "device", result->device);
     set_text(config, "transfer_mode",
              options->transfer_mode == NULL ? "auto" : options->transfer_mode);
     set_text(config, "transfer_path", result->path);

@@ -44,6 +44,18 @@ static kvc_status choose_shared(struct kvc_bench *bench, struct kvc_error *err)
         (long long)bench->chunk_tokens);
 }
 
+static kvc_status use_device(struct kvc_bench *bench, const struct kvc_device *device,
+                             struct kvc_error *err)
+{
+    struct kvc_device_text about = {"cpu"};
+    if (device != &kvc_device_cpu) {
+        bench->device = device;
+        KVC_GUARD(device->probe(&about, err));
+    }
+    snprintf(bench->result->device, sizeof(bench->result->device), "%s", about.text);
+    return KVC_OK;
+}
+
 static kvc_status read_options(struct kvc_bench *bench, struct kvc_mode_choice *choice,
                                struct kvc_error *err)
 {
@@ -52,11 +64,7 @@ static kvc_status read_options(struct kvc_bench *bench, struct kvc_mode_choice *
         kvc_device_find(strcmp(options->mode, "gpu") == 0 ? KVC_STR("cuda") : KVC_STR("cpu"));
     KVC_GUARD(
         kvc_mode_choose(options->transfer_mode, getenv(KVC_MODE_ENVIRONMENT), device, choice, err));
-    if (device != &kvc_device_cpu)
-        return kvc_fail(
-            err, KVC_EUNSUPPORTED,
-            "--mode gpu: the drivers of this version keep KV caches in CPU memory only; "
-            "use --mode cpu");
+    KVC_GUARD(use_device(bench, device, err));
     KVC_GUARD(kvc_geometry_parse_defaults(options->shape_spec, options->num_blocks,
                                           options->block_size, &bench->geometry, err));
     bench->is_mla = options->use_mla || bench->geometry.groups[0].kv_size == 1;
@@ -137,6 +145,7 @@ static kvc_status register_rank(struct kvc_bench_client *client, int64_t rank,
         .num_kv_readers = bench->is_mla ? ranks : 1,
         .mode = mode,
         .chunk_size = bench->chunk_tokens,
+        .device = bench->device,
     };
     return kvc_worker_open(&client->rpc, &options, &client->workers[rank], err);
 }

@@ -106,6 +106,7 @@ struct kvc_bench {
     struct kvc_bench_client *clients;
     int64_t client_count; /* that are open */
     bool is_mla;
+    const struct kvc_device *device; /* NULL: the CPU */
     struct kvc_geometry geometry;
     int64_t chunk_tokens;
     int64_t chunk_count;   /* full chunks a request */

@@ -72,6 +72,9 @@ static void *run_client(void *argument)
     struct kvc_bench_client *client = argument;
     /* A request that is due is not to be late by the usual slack of 50 us. */
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+    if (client->bench->device != NULL)
+        kvc_cuda_use(
+            NULL); /* a thread's calls need to know which GPU; they say so if they do not */
     client->bench->phase->work(client);
     atomic_fetch_sub(&client->bench->phase->running, 1);
     return NULL;

@@ -60,6 +60,7 @@ static void write_configuration(const struct kvc_bench_server_options *options,
     write_rule(out, "Configuration", '-');
     write_line(out, "RPC URL", "%s", options->rpc_url);
     write_line(out, "Mode", "%s", options->mode);
+    write_line(out, "KV caches on", "%s", result->device);
     write_line(out, "Transfer mode", "%s",
                options->transfer_mode == NULL ? "auto" : options->transfer_mode);
     write_line(out, "Transfer path", "%s", result->path);

@@ -100,6 +100,14 @@ static struct kvc_stamp_source stamps_of(const struct kvc_bench *bench, struct k
                                      .request = id_number(id) * ranks + owner};
 }
 
+/* What is wrong with the GPU shows when the request is made, or at the latest when its bytes are
+ * checked. */
+static void push(struct kvc_bench_client *client, int64_t ranks)
+{
+    for (int64_t rank = 0; rank < ranks; rank++)
+        kvc_worker_push(client->workers[rank], NULL);
+}
+
 void kvc_bench_request_fill(struct kvc_bench_client *client,
                             const struct kvc_bench_request *request)
 {
@@ -112,6 +120,7 @@ void kvc_bench_request_fill(struct kvc_bench_client *client,
     for (int64_t rank = 0; rank < writers; rank++)
         kvc_stamp_blocks(&client->workers[rank]->paged, stamps_of(bench, request->id, rank),
                          request->id.shared_tokens, blocks.items, blocks.count);
+    push(client, writers);
     kvc_bench_spend(client, KVC_BENCH_FILL, begin);
 }
 
@@ -120,10 +129,12 @@ void kvc_bench_request_poison(struct kvc_bench_client *client,
 {
     const struct kvc_bench *bench = client->bench;
     const int64_t begin = kvc_now_ns();
+    const int64_t ranks = bench->options->tp_size;
     const struct kvc_ints blocks = kvc_bench_request_blocks(bench, request->target_blocks, 0, end);
-    for (int64_t rank = 0; rank < bench->options->tp_size; rank++)
+    for (int64_t rank = 0; rank < ranks; rank++)
         for (size_t i = 0; i < blocks.count; i++)
             kvc_paged_fill_block(&client->workers[rank]->paged, blocks.items[i], POISON);
+    push(client, ranks);
     kvc_bench_spend(client, KVC_BENCH_FILL, begin);
 }
 
@@ -149,7 +160,8 @@ kvc_status kvc_bench_request_check(struct kvc_bench_client *client,
     const struct kvc_bench *bench = client->bench;
     const int64_t shared = request->id.shared_tokens / bench->chunk_tokens;
     for (int64_t rank = 0; rank < bench->options->tp_size; rank++) {
-        const struct kvc_worker *worker = client->workers[rank];
+        struct kvc_worker *worker = client->workers[rank];
+        KVC_GUARD(kvc_worker_pull(worker, err));
         KVC_GUARD(check_part(bench, worker, rank, request, shared_id, 0,
                              shared < end ? shared : end, err));
         KVC_GUARD(check_part(bench, worker, rank, request, request->id, shared, end, err));

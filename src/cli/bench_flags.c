@@ -256,11 +256,9 @@ static kvc_status check_amounts(const struct kvc_bench_flags *flags, struct kvc_
 
 static kvc_status check_kv_cache(const struct kvc_bench_flags *flags, struct kvc_error *err)
 {
-    if (strcmp(flags->mode, "gpu") == 0)
-        return kvc_fail(
-            err, KVC_EUSAGE,
-            "--mode gpu: the drivers of this version keep KV caches in CPU memory only; "
-            "use --mode cpu");
+    struct kvc_error why = KVC_ERROR_INIT;
+    if (strcmp(flags->mode, "gpu") == 0 && kvc_device_cuda.probe(NULL, &why) != KVC_OK)
+        return kvc_fail(err, KVC_EUSAGE, "--mode gpu: %s; --mode cpu needs no GPU", why.what);
     enum kvc_transfer_mode mode;
     if (flags->transfer_mode != NULL)
         KVC_GUARD(kvc_mode_parse(kvc_str_of(flags->transfer_mode), &mode, err));

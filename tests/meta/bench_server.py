@@ -2,7 +2,7 @@
 """`kvconform bench server` as somebody uses it, against the mock: what it measures, when it says that a run is
 not valid, and what it leaves behind.
 
-usage: bench_server.py KVCONFORM [TEST…]
+usage: bench_server.py KVCONFORM STAND_IN_DRIVER [TEST…]
 """
 import json
 import os
@@ -21,7 +21,7 @@ import urllib.request
 
 from leftovers import segments
 
-PROGRAM = os.path.abspath(sys.argv[1])
+PROGRAM, DRIVER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 LIMIT = 60
 SHAPE = "(2,64,16,2,8):float16:2"  # 2 chunks of 512 tokens: 64 KiB a request
 MLA = "(1,64,16,1,16):bfloat16:2"
@@ -138,6 +138,26 @@ class BenchServer(unittest.TestCase):
                                         "--end", 8, *options, shape=shape)
                     self.assertTrue(report["metrics"]["results"]["valid"])
                     self.expect_clean(mock)
+
+    def test_caches_on_a_gpu(self):
+        """With a driver library that stands in for NVIDIA's, and says so."""
+        os.environ["KVCONFORM_CUDA_DRIVER"] = DRIVER
+        self.addCleanup(os.environ.pop, "KVCONFORM_CUDA_DRIVER")
+        for path, (mode, options) in PATHS.items():
+            for workload in ("pair", "prefix", "store"):
+                with self.subTest(path=path, workload=workload):
+                    report = self.bench(self.mock(*options), "--mode", "gpu", "--transfer-mode", mode, "--workload",
+                                        workload, "--clients", 2, "--end", 6)
+                    config = report["metrics"]["config"]
+                    self.assertEqual((config["device"], config["transfer_path"]), ("stand-in driver, no GPU", path))
+        report = self.bench(self.mock("--defect", "kv-swapped"), "--mode", "gpu", "--end", 2, status=1)
+        self.assertEqual(report["metrics"]["results"]["checksum_fail"], 2)
+
+    def test_no_gpu(self):
+        done = subprocess.run([PROGRAM, "bench", "server", "--end", "1"], capture_output=True, text=True,
+                              timeout=LIMIT, env={**os.environ, "KVCONFORM_CUDA_DRIVER": "/nowhere.so"})
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("--mode cpu needs no GPU", done.stderr)
 
     def test_bytes_and_tokens(self):
         """Two ranks of 4 layers x 2 x 512 tokens x 16 elements of 2 bytes."""
@@ -464,4 +484,4 @@ class BenchServer(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
