@@ -68,6 +68,12 @@ static json_t *group_status(const struct mock_kernel_group *group)
                      (json_int_t)group->tokens_per_block, "object_group_idx", 0);
 }
 
+/* Of KV cache, in all layers of the group. */
+static int64_t token_bytes_of(const struct mock_kernel_group *group)
+{
+    return kvc_group_block_bytes(&group->shape) * group->shape.num_layers / group->tokens_per_block;
+}
+
 static json_t *instance_status(const struct mock *mock, const struct mock_instance *instance)
 {
     json_t *status = json_pack("{s:o, s:I}", "model_name", text_of(instance->model), "world_size",
@@ -78,12 +84,16 @@ static json_t *instance_status(const struct mock *mock, const struct mock_instan
         return status;
     }
     json_t *groups = json_array();
+    int64_t token_bytes = 0;
+    for (size_t i = 0; i < instance->group_count; i++)
+        token_bytes += token_bytes_of(&instance->groups[i]);
     const bool only_first = mock_has(mock, MOCK_DEFECT_STATUS_FIRST_GROUP);
     for (size_t i = 0; i < (only_first ? 1 : instance->group_count); i++)
         json_array_append_new(groups, group_status(&instance->groups[i]));
     json_object_set_new(status, "kv_cache_layout",
-                        json_pack("{s:I, s:o}", "num_layers", (json_int_t)instance->layer_count,
-                                  "kernel_groups", groups));
+                        json_pack("{s:I, s:I, s:o}", "num_layers",
+                                  (json_int_t)instance->layer_count, "cache_size_per_token",
+                                  (json_int_t)token_bytes, "kernel_groups", groups));
     return status;
 }
 
