@@ -50,7 +50,7 @@ static void write_head(const struct kvc_bench_server_options *options,
     row(out, "Server", "%s", options->rpc_url);
     row(out, "Dialect", "%s", result->dialect);
     row(out, "Path", "%s", result->path);
-    row(out, "Chosen since", "%s", result->path_reason);
+    row(out, "Chosen because", "%s", result->path_reason);
     row(out, "Still answers", "%s", result->server_answers ? "yes" : "no");
     row(out, "Started", "%s", result->started);
     row(out, "kvconform", "%s", KVC_VERSION);
