@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct kvc_transfer_device *const devices[] = {&kvc_transfer_cpu};
+#include "src/base/clock.h"
 
-const char *const kvc_transfer_operations[] = {"gather", "scatter", "fill",
-                                               "check",  "digest",  NULL};
+static const struct kvc_transfer_device *const devices[] = {&kvc_transfer_cpu, &kvc_transfer_cuda};
+
+const char *const kvc_transfer_operations[] = {
+    "gather", "scatter", "fill", "check", "digest", "gather-to-host", "scatter-from-host", NULL};
 
 const struct kvc_transfer_device *kvc_transfer_device_find(const char *name)
 {
@@ -26,6 +28,23 @@ int64_t kvc_transfer_case_bytes(const struct kvc_transfer_case *bench_case)
 {
     return bench_case->chunk_count *
            kvc_group_chunk_bytes(&bench_case->group, bench_case->chunk_tokens);
+}
+
+int64_t *kvc_transfer_case_block_ids(const struct kvc_transfer_case *bench_case)
+{
+    const int64_t count =
+        bench_case->chunk_count * (bench_case->chunk_tokens / bench_case->group.block_size);
+    struct kvc_random random = {.state = bench_case->seed};
+    int64_t *ids = kvc_alloc((size_t)count * sizeof(*ids));
+    for (int64_t i = 0; i < count; i++)
+        ids[i] = i;
+    for (int64_t i = count - 1; i > 0 && bench_case->shuffled; i--) {
+        const int64_t other = (int64_t)kvc_random_below(&random, (uint64_t)i + 1);
+        const int64_t id = ids[i];
+        ids[i] = ids[other];
+        ids[other] = id;
+    }
+    return ids;
 }
 
 /* ---- one case ---- */
@@ -172,6 +191,8 @@ static kvc_status measure(struct series *series, struct kvc_transfer_result *res
         for (size_t i = 0; i < series->count && !is_stopped(series->options); i++)
             time_once(series, &series->times[i], round);
     }
+    if (series->options->device->finish != NULL)
+        KVC_GUARD(series->options->device->finish(series->state, err));
     result->interrupted = is_stopped(series->options);
     if (!result->interrupted)
         add_rows(series, result);
@@ -203,7 +224,7 @@ kvc_status kvc_transfer_run(const struct kvc_transfer_options *options,
                             struct kvc_transfer_result *result, struct kvc_error *err)
 {
     *result = (struct kvc_transfer_result){.row_count = 0};
-    KVC_GUARD(options->device->probe(err));
+    KVC_GUARD(options->device->device->probe(&result->about, err));
     for (size_t i = 0; i < options->case_count && !result->interrupted; i++)
         KVC_GUARD(measure_case(options, &options->cases[i], result, err));
     return KVC_OK;

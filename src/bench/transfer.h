@@ -5,6 +5,7 @@
 
 #include "src/bench/noise.h"
 #include "src/bench/team.h"
+#include "src/device/device.h"
 #include "src/kv/geometry.h"
 
 /* What one series of measurements works on. */
@@ -19,6 +20,9 @@ struct kvc_transfer_case {
 
 /* Bytes of all chunks, which is what every figure counts. */
 int64_t kvc_transfer_case_bytes(const struct kvc_transfer_case *bench_case);
+
+/* The blocks of all chunks in order; the caller frees them. */
+int64_t *kvc_transfer_case_block_ids(const struct kvc_transfer_case *bench_case);
 
 /* One thing that a device does, and what it is held against. state: the device's. */
 struct kvc_transfer_measure {
@@ -35,18 +39,20 @@ struct kvc_transfer_measure {
 };
 
 struct kvc_transfer_device {
-    const char *name; /* as --device has it */
-    /* KVC_OK, or KVC_EUNSUPPORTED with the reason. */
-    kvc_status (*probe)(struct kvc_error *err);
+    const char *name;                /* as --device has it */
+    const struct kvc_device *device; /* probed before anything is opened */
     /* Memory, filled and mapped. The case outlives the state. */
     kvc_status (*open)(const struct kvc_transfer_case *bench_case, void **state,
                        struct kvc_error *err);
+    /* After all rounds: what has gone wrong in them. NULL: nothing can. */
+    kvc_status (*finish)(void *state, struct kvc_error *err);
     void (*close)(void *state);
     const struct kvc_transfer_measure *measures;
     size_t measure_count;
 };
 
 extern const struct kvc_transfer_device kvc_transfer_cpu;
+extern const struct kvc_transfer_device kvc_transfer_cuda;
 
 /* NULL when there is no such device. */
 const struct kvc_transfer_device *kvc_transfer_device_find(const char *name);
@@ -85,7 +91,8 @@ struct kvc_transfer_row {
 struct kvc_transfer_result {
     struct kvc_transfer_row *rows;
     size_t row_count;
-    bool interrupted; /* the case under way has no rows */
+    bool interrupted;             /* the case under way has no rows */
+    struct kvc_device_text about; /* what the device is */
 };
 
 /* Measures case after case: each measure once to warm up, verified; then in rounds, each measure next to

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/base/clock.h"
 #include "src/bench/transfer.h"
 #include "src/kv/digest.h"
 #include "src/kv/stamp.h"
@@ -218,22 +217,6 @@ static const struct kvc_transfer_measure measures[] = {
 
 /* ---- memory ---- */
 
-static void set_order(struct state *state)
-{
-    const struct kvc_transfer_case *bench_case = state->bench_case;
-    const int64_t count = bench_case->chunk_count * state->chunk_blocks;
-    struct kvc_random random = {.state = bench_case->seed};
-    state->block_ids = kvc_alloc((size_t)count * sizeof(*state->block_ids));
-    for (int64_t i = 0; i < count; i++)
-        state->block_ids[i] = i;
-    for (int64_t i = count - 1; i > 0 && bench_case->shuffled; i--) {
-        const int64_t other = (int64_t)kvc_random_below(&random, (uint64_t)i + 1);
-        const int64_t id = state->block_ids[i];
-        state->block_ids[i] = state->block_ids[other];
-        state->block_ids[other] = id;
-    }
-}
-
 /* All of it is written once, so that no page is missing when it is measured. */
 static void fill_memory(struct state *state)
 {
@@ -279,21 +262,15 @@ static kvc_status open_cpu(const struct kvc_transfer_case *bench_case, void **co
     state->tensors = kvc_alloc(state->paged.tensor_count * sizeof(*state->tensors));
     for (size_t i = 0; i < state->paged.tensor_count; i++)
         state->tensors[i] = state->paged.tensors[i].data;
-    set_order(state);
+    state->block_ids = kvc_transfer_case_block_ids(bench_case);
     fill_memory(state);
     *context = state;
     return KVC_OK;
 }
 
-static kvc_status probe_cpu(struct kvc_error *err)
-{
-    (void)err;
-    return KVC_OK;
-}
-
 const struct kvc_transfer_device kvc_transfer_cpu = {
     .name = "cpu",
-    .probe = probe_cpu,
+    .device = &kvc_device_cpu,
     .open = open_cpu,
     .close = close_cpu,
     .measures = measures,

@@ -46,7 +46,7 @@ static void write_case(const struct kvc_transfer_case *bench_case, const char *d
 
 static void write_row(const struct kvc_transfer_row *row, struct kvc_buffer *out)
 {
-    kvc_buffer_printf(out, "  %-8s %-6s %7.2f GB/s  %5.2f x %s (%.2f to %.2f)\n",
+    kvc_buffer_printf(out, "  %-17s %-6s %7.2f GB/s  %5.2f x %s (%.2f to %.2f)\n",
                       row->measure->operation, row->measure->version, row->speed, row->ratio.median,
                       row->measure->baseline, row->lower, row->upper);
 }
@@ -58,6 +58,8 @@ void kvc_transfer_write_text(const struct kvc_transfer_options *options,
                       "Speed, and its ratio to that of memcpy, memcmp or MD5 of as many bytes: "
                       "median of %" PRId64 " rounds (their middle half), %s time\n",
                       options->repeat, clock_name(options));
+    if (options->device != &kvc_transfer_cpu)
+        kvc_buffer_printf(out, "Device %s: %s\n", options->device->name, result->about.text);
     for (size_t i = 0; i < result->row_count; i++) {
         const struct kvc_transfer_row *row = &result->rows[i];
         if (i == 0 || row->bench_case != result->rows[i - 1].bench_case)
@@ -136,11 +138,11 @@ void kvc_transfer_write_json(const struct kvc_transfer_options *options,
     json_t *rows = json_array();
     for (size_t i = 0; i < result->row_count; i++)
         json_array_append_new(rows, row_value(&result->rows[i]));
-    json_t *root = json_pack("{s:i, s:s, s:s, s:o, s:s, s:s, s:I, s:b, s:o}", "schema", 1, "kind",
-                             "bench-transfer", "suite_version", KVC_VERSION, "machine",
-                             machine_value(), "device", options->device->name, "clock",
-                             clock_name(options), "repeat", (json_int_t)options->repeat,
-                             "interrupted", (int)result->interrupted, "results", rows);
+    json_t *root = json_pack(
+        "{s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:b, s:o}", "schema", 1, "kind", "bench-transfer",
+        "suite_version", KVC_VERSION, "machine", machine_value(), "device", options->device->name,
+        "device_is", result->about.text, "clock", clock_name(options), "repeat",
+        (json_int_t)options->repeat, "interrupted", (int)result->interrupted, "results", rows);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     json_decref(root);
     kvc_buffer_printf(out, "%s\n", text == NULL ? "{}" : text);

@@ -18,7 +18,7 @@ const struct kvc_option kvc_transfer_flag_table[] = {
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(device),
      .argument = "NAME",
-     .help = "where the KV cache lives (default cpu)"},
+     .help = "where the KV cache lives: cpu (default) or cuda"},
     {.name = "layout",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(layouts),
@@ -73,7 +73,8 @@ const struct kvc_option kvc_transfer_flag_table[] = {
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(operations),
      .argument = "LIST",
-     .help = "gather, scatter, fill, check, digest; or all (default)"},
+     .help = "gather, scatter, fill, check, digest; on cuda gather, scatter, gather-to-host, "
+             "scatter-from-host; or all (default)"},
     {.name = "repeat",
      .kind = KVC_OPTION_NUMBER,
      .offset = FLAG(repeat),
@@ -277,7 +278,8 @@ static kvc_status read_lists(const struct kvc_transfer_flags *flags, struct list
                              struct kvc_error *err)
 {
     static const char all_layouts[] = "nhd,hnd,flashinfer-nhd,flashinfer-hnd,mla";
-    static const char all_operations[] = "gather,scatter,fill,check,digest";
+    static const char all_operations[] =
+        "gather,scatter,fill,check,digest,gather-to-host,scatter-from-host";
     const struct {
         const char *flag, *text, *all;
         reader read;
@@ -407,6 +409,10 @@ kvc_status kvc_transfer_flags_resolve(const struct kvc_transfer_flags *flags,
     const struct kvc_transfer_device *device;
     KVC_GUARD(check_flags(flags, err));
     KVC_GUARD(find_device(flags->device, &device, err));
+    if (device != &kvc_transfer_cpu && strcmp(flags->clock, "wall") != 0)
+        return kvc_fail(err, KVC_EUSAGE,
+                        "--clock %s is for the cpu: use --clock wall with --device %s",
+                        flags->clock, device->name);
     KVC_GUARD(read_lists(flags, &lists, err));
     const size_t count = lists.layout_count * lists.dtype_count * lists.heads_count *
                          lists.bytes_count * lists.thread_count;

@@ -78,5 +78,40 @@ class Reports(unittest.TestCase):
         self.assertIn("no NVIDIA driver library (/nowhere/libcuda.so.1", done.stderr)
 
 
+class Bench(unittest.TestCase):
+    def test_transfer_measures_four_operations(self):
+        done = call("bench", "transfer", "--device", "cuda", "--bytes", "64K", "--layers", "2", "--heads", "2x8",
+                    "--chunk-tokens", "32", "--repeat", "3", "--format", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["device_is"], "stand-in driver, no GPU")
+        self.assertEqual([row["operation"] for row in report["results"]],
+                         5 * ["gather", "scatter", "gather-to-host", "scatter-from-host"])
+
+    def test_transfer_without_a_gpu_is_an_error(self):
+        done = call("bench", "transfer", "--device", "cuda", KVCONFORM_STAND_IN="none")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, "kvconform: no CUDA GPU in this machine\n")
+
+    def test_server_in_gpu_mode(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for mode in ["lmcache_driven", "engine_driven"]:
+                log = pathlib.Path(folder) / mode
+                done = call("bench", "server", "--mode", "gpu", "--transfer-mode", mode, "--end", "3",
+                            "--interval", "0", "--kvcache-shape-spec", "(2,64,16,2,8):float16:2",
+                            "--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}}",
+                            "--format", "json", KVCONFORM_STAND_IN_LOG=str(log))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("stand-in driver, no GPU", done.stdout)
+                lines = log.read_text().splitlines()
+                self.assertGreater(len(lines), 0)
+                self.assertEqual([line for line in lines if not line.endswith("released: all freed")], [])
+
+    def test_server_without_a_gpu(self):
+        done = call("bench", "server", "--rpc-url", "tcp://127.0.0.1:1", KVCONFORM_STAND_IN="none")
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "kvconform: --mode gpu: no CUDA GPU in this machine; --mode cpu needs no GPU\n"))
+
+
 if __name__ == "__main__":
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
