@@ -28,12 +28,37 @@ static char *folder_of(const struct kvc_l2_check_run *run)
     return copy;
 }
 
-static _Noreturn void store_until_killed(struct kvc_l2_check_run *run)
+/* Writes a byte to `told` for every object. */
+static _Noreturn void store_until_killed(struct kvc_l2_check_run *run, int told)
 {
     signal(SIGTERM, SIG_DFL);
     kvc_l2_check_open(run);
-    for (uint32_t i = 0;; i = (i + 1) % KVC_L2_OBJECT_KEYS)
+    for (uint32_t i = 0;; i = (i + 1) % KVC_L2_OBJECT_KEYS) {
         kvc_l2_object_must_store(run, i, 1 + i % 2);
+        if (write(told, "", 1) != 1)
+            _exit(1);
+    }
+}
+
+/* Kills it while it stores the object after the first `objects`. */
+static pid_t kill_storing(struct kvc_l2_check_run *run, int objects)
+{
+    char byte;
+    int told[2];
+    if (pipe(told) != 0)
+        kvc_l2_check_fail(run, "cannot make a pipe: %s", strerror(errno));
+    const pid_t process = fork();
+    if (process == 0)
+        store_until_killed(run, told[1]);
+    close(told[1]);
+    for (int i = 0; i < objects; i++)
+        if (read(told[0], &byte, 1) != 1)
+            break;
+    kvc_sleep_ms(objects % 4);
+    kill(process, SIGKILL);
+    waitpid(process, NULL, 0);
+    close(told[0]);
+    return process;
 }
 
 static void look_after_kill(const struct kvc_l2_check_run *run)
@@ -67,12 +92,7 @@ void kvc_l2_check_interrupted(struct kvc_l2_check_run *run)
     enum { KILLS = 8 };
     for (int i = 0; i < KILLS; i++) {
         kvc_l2_check_close(run);
-        const pid_t process = fork();
-        if (process == 0)
-            store_until_killed(run);
-        kvc_sleep_ms(3 + 4 * i);
-        kill(process, SIGKILL);
-        waitpid(process, NULL, 0);
+        const pid_t process = kill_storing(run, 1 + i);
         remove_unfinished(run, process);
         kvc_l2_check_open(run);
         look_after_kill(run);

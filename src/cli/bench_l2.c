@@ -94,7 +94,7 @@ static int run_checks(const struct kvc_l2_flags *flags, const struct kvc_l2_conf
 static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_config *config,
                           double hit_rate, struct kvc_report_file *file)
 {
-    const struct kvc_bench_l2_options bench = {
+    struct kvc_bench_l2_options bench = {
         .config = config,
         .num_keys = flags->num_keys,
         .in_flight = flags->in_flight,
@@ -118,6 +118,12 @@ static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_
     struct kvc_bench_l2_result result;
     int exit_status = KVC_EXIT_UNEXPECTED;
     struct kvc_buffer report = {0};
+    char *flame_output;
+    if (kvc_l2_flags_flamegraph(flags, config, &bench.flame_mode, &flame_output, &err) != KVC_OK) {
+        kvc_print_error(&err);
+        return KVC_EXIT_USAGE;
+    }
+    bench.flame_output = flame_output;
     kvc_status status = kvc_bench_l2_run(&bench, &result, &err);
     if (status == KVC_OK) {
         if (as_json(flags))
@@ -134,6 +140,7 @@ static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_
         exit_status = KVC_EXIT_OK;
     }
     kvc_bench_l2_result_clear(&result);
+    free(flame_output);
     return exit_status;
 }
 
@@ -175,6 +182,8 @@ static int run_bench_l2(int argc, char **argv)
                                  .lookup_max_hit_rate = "0",
                                  .timeout_ms = 120000,
                                  .payload = "stamps",
+                                 .flamegraph = "off",
+                                 .flame_mode = "on-cpu",
                                  .format = "terminal"};
     const struct kvc_option_group groups[] = {
         {"Bench", kvc_l2_flag_table, kvc_l2_flag_count, &flags},

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 PROGRAM = sys.argv[1]
 SMALL = ["--num-keys", "4", "--data-size-kb", "4"]
@@ -251,6 +252,29 @@ class L2(unittest.TestCase):
                     {"type": "defective", "defect": defect,
                      "inner": {"type": "fs", "base_path": store}}))
                 self.assertEqual(failed, found_by)
+
+    # ---- flame graphs ----
+
+    def test_a_flame_graph(self):
+        picture = self.folder / "flames.svg"
+        arguments = ["-q", "--rounds", "20", "--flamegraph", "on", "--flamegraph-output",
+                     str(picture)]
+        if shutil.which("perf") is None:
+            self.expect_usage(*arguments, words=["perf is not installed", "linux-perf"])
+            return
+        done = self.bench(*arguments)
+        if "perf ended at once" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        self.assertTrue(root.tag.endswith("svg"))
+        self.assertIn("kvconform (", picture.read_text())
+
+    def test_a_flame_graph_that_cannot_be(self):
+        for arguments, words in [(["--flamegraph-mode", "gil"], ["on-cpu or off-cpu"]),
+                                 (["--flamegraph-output", "/dev/null/x"], ["/dev/null/x"])]:
+            if shutil.which("perf") or "--flamegraph-mode" in arguments:
+                self.expect_usage("-q", "--flamegraph", "on", *arguments, words=words)
 
     # ---- wrong usage ----
 
