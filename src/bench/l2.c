@@ -28,6 +28,9 @@ struct run {
     size_t mapping_size;
 };
 
+/* What the threads of a store that hangs may still use. */
+static struct run hanging;
+
 /* What is different about the operations. */
 static const struct {
     const char *name;
@@ -331,8 +334,10 @@ kvc_status kvc_bench_l2_run(const struct kvc_bench_l2_options *options,
         status = run_profiled(&run, err);
         left_behind = !close_pool(&run);
     }
-    if (left_behind) /* the threads of a store that hangs still use it */
+    if (left_behind) {
+        hanging = run;
         return status;
+    }
     if (run.mapping != NULL)
         munmap(run.mapping, run.mapping_size);
     free(run.items);
