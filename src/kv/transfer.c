@@ -2,9 +2,10 @@
 
 #include "src/kv/row_copy.h"
 
-/* A chunk from this size on is written past the caches, as memcpy does with as much in one piece:
- * else each line is read from memory only to be overwritten. */
-enum { STREAM_FROM = 1 << 20 };
+/* A chunk from this size on is written past the caches: else each line is read from memory only to be
+ * overwritten. memcpy begins much later; but the pools and KV caches that are written here fit no
+ * cache, however small a chunk is. */
+enum { STREAM_FROM = 64 << 10 };
 /* What will be copied next is fetched meanwhile, so many bytes ahead and so many at a time: blocks
  * lie in no order that the processor could guess. */
 enum { AHEAD = 16 << 10, MAX_AHEAD = 32 << 10, STEP = 1024 };
