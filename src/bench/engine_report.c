@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "src/bench/engine.h"
+#include "src/bench/report_text.h"
 
-enum { WIDTH = 64, JSON_VERSION = 1, SHOWN_PROBLEMS = 5 };
+enum { JSON_VERSION = 1, SHOWN_PROBLEMS = 5 };
 
 static const char *validity(const struct kvc_bench_engine_result *result)
 {
@@ -57,19 +58,6 @@ static size_t collect_reasons(const struct kvc_bench_engine_result *result, stru
 
 /* ---- terminal ---- */
 
-static void write_rule(struct kvc_buffer *out, const char *title, char fill)
-{
-    const size_t used = title[0] == '\0' ? 0 : strlen(title) + 2;
-    const size_t left = used < WIDTH ? (WIDTH - used) / 2 : 0;
-    for (size_t i = 0; i < left; i++)
-        kvc_buffer_append_byte(out, (uint8_t)fill);
-    if (used > 0)
-        kvc_buffer_printf(out, " %s ", title);
-    for (size_t i = left + used; i < WIDTH; i++)
-        kvc_buffer_append_byte(out, (uint8_t)fill);
-    kvc_buffer_append_byte(out, '\n');
-}
-
 static void write_line(struct kvc_buffer *out, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -91,7 +79,7 @@ static void write_configuration(const struct kvc_bench_engine_options *bench,
 {
     const struct kvc_bench_engine_settings *settings = bench->settings;
     const struct kvc_prompt_calibration *calibration = &result->calibration;
-    write_rule(out, "Configuration", '-');
+    kvc_bench_write_rule(out, "Configuration", '-');
     write_line(out, "Engine URL", "%s", settings->engine_url);
     write_line(out, "Model", "%s", kvc_text_show(kvc_str_of(settings->model)).text);
     write_line(out, "Workload", "%s", settings->workload);
@@ -118,7 +106,7 @@ static void write_failures(const struct kvc_bench_engine_result *result, struct 
 static void write_results(const struct kvc_bench_engine_result *result,
                           const struct kvc_bench_engine_summary *summary, struct kvc_buffer *out)
 {
-    write_rule(out, "Results", '-');
+    kvc_bench_write_rule(out, "Results", '-');
     write_line(out, "Run", "%s", validity(result));
     write_line(out, "Successful requests", "%zu", result->count - result->failed);
     write_line(out, "Failed requests", "%zu", result->failed);
@@ -157,7 +145,7 @@ static void write_figures(struct kvc_buffer *out, const char *title, const char 
     char label[64];
     if (figures->count == 0)
         return;
-    write_rule(out, title, '-');
+    kvc_bench_write_rule(out, title, '-');
     for (size_t i = 0; i < KVC_COUNT_OF(rows); i++) {
         snprintf(label, sizeof(label), "%s %s (%s)", rows[i].label, name, unit);
         write_line(out, label, "%.2f", rows[i].value);
@@ -171,14 +159,14 @@ void kvc_bench_engine_write_terminal(const struct kvc_bench_engine_options *benc
     const struct kvc_bench_engine_summary summary = kvc_bench_engine_summarise(result);
     char title[96];
     snprintf(title, sizeof(title), "Engine Benchmark Result (%s)", bench->settings->workload);
-    write_rule(out, title, '=');
+    kvc_bench_write_rule(out, title, '=');
     write_configuration(bench, result, out);
     write_results(result, &summary, out);
     write_figures(out, "Time to First Token", "TTFT", "ms", &summary.ttft);
     write_figures(out, "Inter-Token Time", "ITL", "ms", &summary.gap);
     write_figures(out, "End-to-End Latency", "latency", "ms", &summary.latency);
     write_figures(out, "Decoding Speed", "decode", "tok/s", &summary.decode);
-    write_rule(out, "", '=');
+    kvc_bench_write_rule(out, "", '=');
 }
 
 /* ---- JSON ---- */

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "src/bench/l2.h"
+#include "src/bench/report_text.h"
 
-enum { WIDTH = 64, JSON_VERSION = 1 };
+enum { JSON_VERSION = 1 };
 
 static const double mib = 1 << 20;
 
@@ -160,22 +161,9 @@ static void add_verdict(const struct kvc_bench_l2_options *options,
 
 /* ---- terminal ---- */
 
-static void write_rule(struct kvc_buffer *out, const char *title, char fill)
-{
-    const size_t used = title[0] == '\0' ? 0 : strlen(title) + 2;
-    const size_t left = used < WIDTH ? (WIDTH - used) / 2 : 0;
-    for (size_t i = 0; i < left; i++)
-        kvc_buffer_append_byte(out, (uint8_t)fill);
-    if (used > 0)
-        kvc_buffer_printf(out, " %s ", title);
-    for (size_t i = left + used; i < WIDTH; i++)
-        kvc_buffer_append_byte(out, (uint8_t)fill);
-    kvc_buffer_append_byte(out, '\n');
-}
-
 static void write_rows(struct kvc_buffer *out, const char *title, const struct rows *rows)
 {
-    write_rule(out, title, '-');
+    kvc_bench_write_rule(out, title, '-');
     for (size_t i = 0; i < rows->count; i++) {
         const struct row *row = &rows->items[i];
         if (row->kind == ROW_TEXT && row->text[0] == '\0')
@@ -183,8 +171,7 @@ static void write_rows(struct kvc_buffer *out, const char *title, const struct r
         char *value = row->kind == ROW_TEXT    ? kvc_strdup(row->text)
                       : row->kind == ROW_WHOLE ? kvc_format("%lld", (long long)row->whole)
                                                : kvc_format("%.*f", row->digits, row->number);
-        const int gap = WIDTH - (int)strlen(row->label) - 1 - (int)strlen(value);
-        kvc_buffer_printf(out, "%s:%*s%s\n", row->label, gap < 1 ? 1 : gap, "", value);
+        kvc_bench_write_row(out, row->label, value);
         free(value);
     }
 }
@@ -193,7 +180,7 @@ void kvc_bench_l2_write_terminal(const struct kvc_bench_l2_options *options,
                                  const struct kvc_bench_l2_result *result, struct kvc_buffer *out)
 {
     struct rows rows = {0};
-    write_rule(out, "L2 Adapter Benchmark Result", '=');
+    kvc_bench_write_rule(out, "L2 Adapter Benchmark Result", '=');
     add_config(options, result, &rows);
     write_rows(out, "Configuration", &rows);
     for (size_t i = 0; i < KVC_BENCH_L2_PHASES; i++) {
@@ -208,7 +195,7 @@ void kvc_bench_l2_write_terminal(const struct kvc_bench_l2_options *options,
     write_rows(out, "Verdict", &rows);
     if (!kvc_bench_l2_is_valid(options, result))
         kvc_buffer_append_text(out, "No figures: the run is not valid.\n");
-    write_rule(out, "", '=');
+    kvc_bench_write_rule(out, "", '=');
 }
 
 /* ---- JSON ---- */

@@ -2,22 +2,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "src/bench/report_text.h"
 #include "src/bench/server_figures.h"
-
-enum { WIDTH = 64 };
-
-static void write_rule(struct kvc_buffer *out, const char *title, char fill)
-{
-    const size_t used = title[0] == '\0' ? 0 : strlen(title) + 2;
-    const size_t left = used < WIDTH ? (WIDTH - used) / 2 : 0;
-    for (size_t i = 0; i < left; i++)
-        kvc_buffer_append_byte(out, (uint8_t)fill);
-    if (used > 0)
-        kvc_buffer_printf(out, " %s ", title);
-    for (size_t i = left + used; i < WIDTH; i++)
-        kvc_buffer_append_byte(out, (uint8_t)fill);
-    kvc_buffer_append_byte(out, '\n');
-}
 
 static void write_line(struct kvc_buffer *out, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -29,10 +15,7 @@ static void write_line(struct kvc_buffer *out, const char *label, const char *fo
     va_start(args, format);
     vsnprintf(value, sizeof(value), format, args);
     va_end(args);
-    int gap = WIDTH - (int)strlen(label) - 1 - (int)strlen(value);
-    if (gap < 1)
-        gap = 1;
-    kvc_buffer_printf(out, "%s:%*s%s\n", label, gap, "", value);
+    kvc_bench_write_row(out, label, value);
 }
 
 /* ---- configuration ---- */
@@ -57,7 +40,7 @@ static void write_configuration(const struct kvc_bench_server_options *options,
                                 const struct kvc_bench_server_result *result,
                                 struct kvc_buffer *out)
 {
-    write_rule(out, "Configuration", '-');
+    kvc_bench_write_rule(out, "Configuration", '-');
     write_line(out, "RPC URL", "%s", options->rpc_url);
     write_line(out, "Mode", "%s", options->mode);
     write_line(out, "KV caches on", "%s", result->device);
@@ -79,7 +62,7 @@ static void write_configuration(const struct kvc_bench_server_options *options,
 
 static void write_results(const struct kvc_bench_server_result *result, struct kvc_buffer *out)
 {
-    write_rule(out, "Results", '-');
+    kvc_bench_write_rule(out, "Results", '-');
     write_line(out, "Total requests", "%lld", (long long)result->requests);
     write_line(out, "Checksum OK", "%lld", (long long)result->checksum_ok);
     write_line(out, "Checksum FAIL", "%lld", (long long)result->checksum_fail);
@@ -125,7 +108,7 @@ static void write_operation(const struct kvc_bench_server_result *result,
     char title[64];
     double values[KVC_BENCH_LATENCY_COUNT];
     snprintf(title, sizeof(title), "%s (ms)", kvc_bench_operation_titles[operation]);
-    write_rule(out, title, '-');
+    kvc_bench_write_rule(out, title, '-');
     write_line(out, "count", "%llu", (unsigned long long)latency->count);
     kvc_bench_latencies(latency, values);
     for (size_t i = 0; i < KVC_BENCH_LATENCY_COUNT; i++)
@@ -138,7 +121,7 @@ static void write_time_spent(const struct kvc_bench_measurement *measured, struc
     if (measured->whole_ns <= 0)
         return;
     const double whole = (double)measured->whole_ns;
-    write_rule(out, "Where the clients' time went (s)", '-');
+    kvc_bench_write_rule(out, "Where the clients' time went (s)", '-');
     for (size_t i = 0; i < KVC_BENCH_PART_COUNT; i++)
         write_line(out, kvc_bench_part_names[i], "%.3f %6.1f %%",
                    (double)measured->parts_ns[i] / 1e9,
@@ -152,7 +135,7 @@ static void write_lateness(const struct kvc_bench_measurement *measured, struct 
 {
     if (measured->lateness.count == 0)
         return;
-    write_rule(out, "Begun later than due (ms)", '-');
+    kvc_bench_write_rule(out, "Begun later than due (ms)", '-');
     write_line(out, "p50", "%.3f",
                (double)kvc_histogram_percentile(&measured->lateness, 0.5) / 1e6);
     write_line(out, "p99", "%.3f",
@@ -163,7 +146,7 @@ static void write_lateness(const struct kvc_bench_measurement *measured, struct 
 static void write_ramp(const struct kvc_ramp_limit *limit,
                        const struct kvc_bench_server_result *result, struct kvc_buffer *out)
 {
-    write_rule(out, "Ramp", '-');
+    kvc_bench_write_rule(out, "Ramp", '-');
     for (size_t i = 0; i < result->step_count; i++) {
         const struct kvc_bench_step *step = &result->steps[i];
         char label[64];
@@ -188,7 +171,7 @@ static void write_figures(const struct kvc_bench_server_options *options,
         write_ramp(options->ramp, result, out);
     if (measured->requests == 0)
         return;
-    write_rule(out, "Throughput", '-');
+    kvc_bench_write_rule(out, "Throughput", '-');
     write_line(out, "Seconds measured", "%.3f", (double)measured->elapsed_ns / 1e9);
     write_line(out, "Requests/s", "%.3f", kvc_bench_rate_reached(measured));
     write_line(out, "Bytes / request", "%lld", (long long)result->request_bytes);
@@ -204,13 +187,13 @@ void kvc_bench_server_write_terminal(const struct kvc_bench_server_options *opti
                                      const struct kvc_bench_server_result *result,
                                      struct kvc_buffer *out)
 {
-    write_rule(out, "Server Bench Result", '=');
+    kvc_bench_write_rule(out, "Server Bench Result", '=');
     write_configuration(options, result, out);
     write_results(result, out);
     if (kvc_bench_server_has_figures(result))
         write_figures(options, result, out);
     else
         kvc_buffer_append_text(out, "No figures: the run is not valid.\n");
-    write_rule(out, "", '=');
+    kvc_bench_write_rule(out, "", '=');
     write_line(out, "Server still answers", "%s", result->server_answers ? "yes" : "NO");
 }

@@ -34,17 +34,8 @@ static const struct kvc_option options[] = {
      .argument = "N",
      .minimum = 1,
      .help = "calls of each way in a round (default 500)"},
-    {.name = "format",
-     .kind = KVC_OPTION_CHOICE,
-     .offset = FLAG(format),
-     .argument = "FORMAT",
-     .choices = formats,
-     .help = "of the report on stdout: terminal (default) or json"},
-    {.name = "output",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(output),
-     .argument = "FILE",
-     .help = "write the report there as well"},
+    KVC_OPTION_REPORT_FORMAT(FLAG(format), formats, "terminal (default) or json"),
+    KVC_OPTION_REPORT_FILE(FLAG(output)),
 };
 
 static volatile int stop_signal;

@@ -142,17 +142,8 @@ static const struct kvc_option load_options[] = {
 };
 
 static const struct kvc_option report_options[] = {
-    {.name = "format",
-     .kind = KVC_OPTION_CHOICE,
-     .offset = FLAG(format),
-     .argument = "FORMAT",
-     .choices = formats,
-     .help = "of the report on stdout: terminal (default) or json"},
-    {.name = "output",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(output),
-     .argument = "FILE",
-     .help = "write the report there as well"},
+    KVC_OPTION_REPORT_FORMAT(FLAG(format), formats, "terminal (default) or json"),
+    KVC_OPTION_REPORT_FILE(FLAG(output)),
     {.name = "csv",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(csv),

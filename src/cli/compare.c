@@ -49,17 +49,8 @@ static const struct kvc_option compare_table[] = {
      .offset = FLAG(all),
      .help =
          "show every figure, and not only p50, p99, throughput and those that a limit is about"},
-    {.name = "format",
-     .kind = KVC_OPTION_CHOICE,
-     .offset = FLAG(format),
-     .argument = "FORMAT",
-     .choices = formats,
-     .help = "of the report on stdout: text (default), json or markdown"},
-    {.name = "output",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(output),
-     .argument = "FILE",
-     .help = "write the report there as well"},
+    KVC_OPTION_REPORT_FORMAT(FLAG(format), formats, "text (default), json or markdown"),
+    KVC_OPTION_REPORT_FILE(FLAG(output)),
 };
 
 /* One grammar at a time: OLD NEW, or --old and --new. */

@@ -28,6 +28,16 @@ struct kvc_option {
     int64_t minimum;            /* KVC_OPTION_NUMBER, KVC_OPTION_BYTES */
 };
 
+/* The rows that every command with a report has: of what form it is, said in `words`, and a file for it. */
+/* clang-format off */
+#define KVC_OPTION_REPORT_FORMAT(at, forms, words)                                                 \
+    {.name = "format", .kind = KVC_OPTION_CHOICE, .offset = (at), .argument = "FORMAT",            \
+     .choices = (forms), .help = "of the report on stdout: " words}
+#define KVC_OPTION_REPORT_FILE(at)                                                                 \
+    {.name = "output", .kind = KVC_OPTION_TEXT, .offset = (at), .argument = "FILE",                \
+     .help = "write the report there as well"}
+/* clang-format on */
+
 struct kvc_texts {
     const char **items; /* point into argv; one more than count, NULL */
     size_t count;

@@ -98,17 +98,8 @@ const struct kvc_option kvc_transfer_flag_table[] = {
      .offset = FLAG(seed),
      .argument = "N",
      .help = "of the block order and the data (default 1)"},
-    {.name = "format",
-     .kind = KVC_OPTION_CHOICE,
-     .offset = FLAG(format),
-     .argument = "FORMAT",
-     .choices = formats,
-     .help = "of the report on stdout: text (default), json or csv"},
-    {.name = "output",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(output),
-     .argument = "FILE",
-     .help = "write the report there as well"},
+    KVC_OPTION_REPORT_FORMAT(FLAG(format), formats, "text (default), json or csv"),
+    KVC_OPTION_REPORT_FILE(FLAG(output)),
 };
 const size_t kvc_transfer_flag_count = KVC_COUNT_OF(kvc_transfer_flag_table);
 

@@ -3,6 +3,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "src/wire/handle.h"
+#include "src/wire/pack.h"
+
 /* Every sample, for a leak checker to find. */
 struct kept {
     struct kept *next;
@@ -82,4 +85,17 @@ void sample_assert_equal(struct kvc_bytes got, struct kvc_bytes expected, const 
               kvc_buffer_text(&got_hex), kvc_buffer_text(&expected_hex));
     kvc_buffer_clear(&got_hex);
     kvc_buffer_clear(&expected_hex);
+}
+
+void sample_assert_handle_written(const struct kvc_tensor_handle *handle, const char *release,
+                                  const char *hex)
+{
+    struct kvc_buffer body = {0};
+    struct kvc_buffer list = {0};
+    cr_assert_eq(kvc_handle_encode(sample_dialect(release), handle, &body, NULL), KVC_OK);
+    kvc_msgpack_write_array(&list, 1);
+    kvc_msgpack_write_ext(&list, KVC_HANDLE_EXT_TYPE, kvc_buffer_view(&body));
+    sample_assert_equal(kvc_buffer_view(&list), sample_bytes(hex), release);
+    kvc_buffer_clear(&body);
+    kvc_buffer_clear(&list);
 }

@@ -19,5 +19,8 @@ const struct kvc_dialect *sample_dialect(const char *release);
 struct kvc_frames sample_frames(const char *hex);
 /* Fails the test, with both as hex, when they differ. */
 void sample_assert_equal(struct kvc_bytes got, struct kvc_bytes expected, const char *what);
+/* Fails the test unless that release's clients write this handle, alone in a list, as these bytes. */
+void sample_assert_handle_written(const struct kvc_tensor_handle *handle, const char *release,
+                                  const char *hex);
 
 #endif

@@ -43,16 +43,7 @@ Test(cuda_handle, written_as_the_clients_write_it)
 {
     for (size_t i = 0; i < KVC_COUNT_OF(goldens); i++) {
         const struct kvc_tensor_handle handle = handle_of(&goldens[i]);
-        struct kvc_buffer body = {0};
-        struct kvc_buffer list = {0};
-        cr_assert_eq(kvc_handle_encode(sample_dialect(goldens[i].release), &handle, &body, NULL),
-                     KVC_OK);
-        kvc_msgpack_write_array(&list, 1);
-        kvc_msgpack_write_ext(&list, KVC_HANDLE_EXT_TYPE, kvc_buffer_view(&body));
-        sample_assert_equal(kvc_buffer_view(&list), sample_bytes(goldens[i].hex),
-                            goldens[i].release);
-        kvc_buffer_clear(&body);
-        kvc_buffer_clear(&list);
+        sample_assert_handle_written(&handle, goldens[i].release, goldens[i].hex);
     }
 }
 
