@@ -76,6 +76,7 @@ static _Noreturn void run_check(const struct kvc_l2_check *check,
         .check = check, .options = options, .adapter = options->config->adapter};
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     snprintf(run.model, sizeof(run.model), "kvconform-%s-%llx-%d", strchr(check->id, '/') + 1,
              (unsigned long long)options->seed, (int)getpid());
     kvc_l2_check_open(&run);

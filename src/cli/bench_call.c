@@ -1,11 +1,11 @@
 /* `kvconform bench call`: what one small call costs. */
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "src/bench/call.h"
 #include "src/cli/bench.h"
+#include "src/cli/stop.h"
 #include "src/link/client.h"
 #include "src/report/file.h"
 
@@ -37,21 +37,6 @@ static const struct kvc_option options[] = {
     KVC_OPTION_REPORT_FORMAT(FLAG(format), formats, "terminal (default) or json"),
     KVC_OPTION_REPORT_FILE(FLAG(output)),
 };
-
-static volatile int stop_signal;
-
-static void on_signal(int number)
-{
-    stop_signal = number;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    kvc_link_set_stop_flag(&stop_signal);
-}
 
 static kvc_status check_flags(const struct flags *flags, struct kvc_error *err)
 {
@@ -105,7 +90,8 @@ static int run_flags(const struct flags *flags)
             kvc_error_set_where(&err, "--output");
     }
     if (status == KVC_OK) {
-        catch_signals();
+        kvc_stop_catch();
+        kvc_link_set_stop_flag(&kvc_stop_signal);
         status = kvc_target_start(&target, NULL, &err);
         if (status == KVC_OK)
             status = measure(flags, &target, &file, &err);
@@ -115,7 +101,7 @@ static int run_flags(const struct flags *flags)
     if (status == KVC_OK)
         return KVC_EXIT_OK;
     kvc_print_error(&err);
-    return stop_signal != 0 ? 128 + stop_signal : kvc_exit_status(status);
+    return kvc_stop_signal != 0 ? kvc_stop_exit_status() : kvc_exit_status(status);
 }
 
 static int run_bench_call(int argc, char **argv)

@@ -11,32 +11,11 @@
 #include "src/cli/bench.h"
 #include "src/cli/bench_engine_flags.h"
 #include "src/cli/bench_engine_setup.h"
+#include "src/cli/stop.h"
 #include "src/engine/discover.h"
 #include "src/report/file.h"
 
 enum { DISCOVERY_TIMEOUT_MS = 10000, DEFAULT_STREAM_TIMEOUT_MS = 600000 };
-
-static volatile int stop;
-
-static void on_signal(int number)
-{
-    stop = number;
-}
-
-/* The first signal ends the run with a report on what is finished. Writing to a connection or a pipe that was
- * closed is an error, not the end. */
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    for (size_t i = 0; i < KVC_COUNT_OF(numbers); i++) {
-        struct sigaction before;
-        sigaction(numbers[i], NULL, &before);
-        if (before.sa_handler != SIG_IGN)
-            sigaction(numbers[i], &action, NULL);
-    }
-    signal(SIGPIPE, SIG_IGN);
-}
 
 /* ---- what is required ---- */
 
@@ -237,7 +216,7 @@ static int run_and_report(const struct kvc_bench_engine_flags *flags,
     if (status != KVC_OK)
         exit_status = end_with(&err);
     else if (result.interrupted)
-        exit_status = 128 + stop;
+        exit_status = kvc_stop_exit_status();
     else
         exit_status = kvc_bench_engine_result_is_valid(&result) ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
     kvc_bench_engine_result_clear(&result);
@@ -257,12 +236,12 @@ static int run_bench(const struct kvc_bench_engine_flags *flags,
         .timeout_ms = flags->timeout_ms,
         .log = flags->quiet ? NULL : stderr,
         .live = flags->quiet || !isatty(STDERR_FILENO) ? NULL : stderr,
-        .stop = &stop,
+        .stop = &kvc_stop_signal,
         .output_dir = flags->output_dir,
         .export_csv = !flags->no_csv,
         .export_json = flags->json,
     };
-    catch_signals();
+    kvc_stop_catch();
     const int exit_status = open_files(flags, &files, &err) == KVC_OK
                                 ? run_and_report(flags, &bench, &files)
                                 : end_with(&err);

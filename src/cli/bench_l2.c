@@ -1,5 +1,4 @@
 /* `kvconform bench l2`: the flags of `lmcache bench l2`, and a report to trust. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +7,8 @@
 #include "src/cli/bench.h"
 #include "src/cli/bench_l2_check.h"
 #include "src/cli/bench_l2_flags.h"
+#include "src/cli/stop.h"
 #include "src/report/file.h"
-
-static volatile int stop;
-static volatile int stop_signal;
-
-static void on_signal(int number)
-{
-    stop = 1;
-    stop_signal = number;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a store that hangs up is an error of its lane */
-}
 
 /* ---- running ---- */
 
@@ -75,7 +58,7 @@ static int run_checks(const struct kvc_l2_flags *flags, const struct kvc_l2_conf
         .align = (size_t)flags->align,
         .timeout_ms = flags->timeout_ms,
         .seed = flags->seed,
-        .stop = &stop,
+        .stop = &kvc_stop_signal,
     };
     struct kvc_error err = KVC_ERROR_INIT;
     struct kvc_buffer report = {0};
@@ -88,7 +71,9 @@ static int run_checks(const struct kvc_l2_flags *flags, const struct kvc_l2_conf
         kvc_print_error(&err);
         return KVC_EXIT_UNEXPECTED;
     }
-    return stop ? 128 + stop_signal : good ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
+    if (kvc_stop_signal != 0)
+        return kvc_stop_exit_status();
+    return good ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
 }
 
 static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_config *config,
@@ -112,7 +97,7 @@ static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_
         .seed = flags->seed,
         /* The progress goes where the report does not: stdout stays a report that can be read. */
         .progress = flags->quiet ? NULL : stderr,
-        .stop = &stop,
+        .stop = &kvc_stop_signal,
     };
     struct kvc_error err = KVC_ERROR_INIT;
     struct kvc_bench_l2_result result;
@@ -135,7 +120,7 @@ static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_
     if (status != KVC_OK) {
         exit_status = print_failure(status, &err);
     } else if (result.interrupted) {
-        exit_status = 128 + stop_signal;
+        exit_status = kvc_stop_exit_status();
     } else if (kvc_bench_l2_is_valid(&bench, &result)) {
         exit_status = KVC_EXIT_OK;
     }
@@ -159,7 +144,7 @@ static int run_flags(const struct kvc_l2_flags *flags)
         status = KVC_EUSAGE;
     }
     if (status == KVC_OK) {
-        catch_signals();
+        kvc_stop_catch();
         exit_status = flags->check ? run_checks(flags, &config, &file)
                                    : run_on_adapter(flags, &config, hit_rate, &file);
     } else {

@@ -8,20 +8,8 @@
 
 #include "src/cli/bench.h"
 #include "src/cli/bench_flags.h"
+#include "src/cli/stop.h"
 #include "src/report/file.h"
-
-/* The first signal ends the run after the step under way, so that the ranks still unregister; the
- * second one does not wait for replies any more. */
-static volatile int stop;
-static volatile int stop_waiting;
-static volatile int stop_signal;
-
-static void on_signal(int number)
-{
-    stop_waiting = stop;
-    stop = 1;
-    stop_signal = number;
-}
 
 /* A server can cut off a segment that it shares with us at any time; whoever touches it then gets
  * SIGBUS. */
@@ -36,15 +24,14 @@ static void on_bus_error(int number)
     _exit(KVC_EXIT_UNEXPECTED);
 }
 
+/* The first signal ends the run after the step under way, so that the ranks still unregister; the
+ * second one does not wait for replies any more. */
 static void catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
     struct sigaction bus_action = {.sa_handler = on_bus_error};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     sigaction(SIGBUS, &bus_action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* nobody reads on: the ranks unregister all the same */
-    kvc_link_set_stop_flag(&stop_waiting);
+    kvc_stop_catch();
+    kvc_link_set_stop_flag(&kvc_stop_again);
 }
 
 static uint64_t drawn_seed(void)
@@ -158,7 +145,7 @@ static void tell_problem(const struct kvc_bench_server_result *result)
 static int status_of(const struct kvc_bench_server_result *result, bool quiet)
 {
     if (result->interrupted)
-        return 128 + stop_signal;
+        return kvc_stop_exit_status();
     if (!result->lost && kvc_bench_server_is_valid(result))
         return KVC_EXIT_OK;
     if (!result->lost) {
@@ -189,7 +176,7 @@ static int run_on_target(const struct kvc_bench_flags *flags,
     /* The progress goes where the report does not: stdout stays a report that can be read. */
     options->progress = flags->quiet ? NULL : stderr;
     options->live = isatty(STDERR_FILENO) == 1;
-    options->stop = &stop;
+    options->stop = &kvc_stop_signal;
     struct kvc_error err = KVC_ERROR_INIT;
     struct kvc_error picture_err = KVC_ERROR_INIT;
     struct kvc_bench_server_result result = {0};

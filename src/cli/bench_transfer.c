@@ -1,26 +1,12 @@
 /* `kvconform bench transfer`: the data path alone. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "src/cli/bench.h"
+#include "src/cli/stop.h"
 #include "src/cli/transfer_flags.h"
 #include "src/report/file.h"
-
-static volatile int stop_signal;
-
-static void on_signal(int number)
-{
-    stop_signal = number;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 static const struct {
     const char *name;
@@ -85,8 +71,8 @@ static int run_plan(const struct kvc_transfer_flags *flags, struct kvc_transfer_
     struct kvc_error err = KVC_ERROR_INIT;
     struct kvc_transfer_result result = {.row_count = 0};
     int exit_status = KVC_EXIT_OK;
-    catch_signals();
-    plan->options.stop = &stop_signal;
+    kvc_stop_catch();
+    plan->options.stop = &kvc_stop_signal;
     kvc_status status = kvc_transfer_run(&plan->options, &result, &err);
     if (status == KVC_OK)
         status = write_report(flags, &plan->options, &result, file, &err);
@@ -94,7 +80,7 @@ static int run_plan(const struct kvc_transfer_flags *flags, struct kvc_transfer_
         kvc_print_error(&err);
         exit_status = kvc_exit_status(status);
     } else if (result.interrupted) {
-        exit_status = 128 + stop_signal;
+        exit_status = kvc_stop_exit_status();
     } else if (report_slow_rows(plan, &result) > 0) {
         exit_status = KVC_EXIT_UNEXPECTED;
     }

@@ -1,6 +1,5 @@
 /* `kvconform record`: a proxy between a client and a server that records what they say, and says what the
  * client does wrong. */
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include "src/base/clock.h"
 #include "src/cli/cli.h"
 #include "src/cli/findings.h"
+#include "src/cli/stop.h"
 #include "src/driver/rpc.h"
 #include "src/link/proxy.h"
 #include "src/report/file.h"
@@ -86,6 +86,12 @@ static void write_message(struct recorder *recorder, const struct kvc_recorded_m
     kvc_buffer_clear(&text);
 }
 
+/* Nobody reads on, or the disk is full: what comes after that would be lost. */
+static bool cannot_write(const struct recorder *recorder)
+{
+    return recorder->file.stream != NULL && ferror(recorder->file.stream) != 0;
+}
+
 static bool is_full(const struct recorder *recorder)
 {
     return recorder->flags->count > 0 && recorder->count >= recorder->flags->count;
@@ -115,7 +121,7 @@ static kvc_status complete(struct recorder *recorder, struct kvc_error *err)
     const char *text = recorder->count > 0 ? end : nothing;
     if (recorder->file.stream == NULL)
         return KVC_OK;
-    if (ferror(recorder->file.stream) != 0)
+    if (cannot_write(recorder))
         return kvc_fail(err, KVC_ESYSTEM, "cannot write all of '%s'", recorder->flags->output);
     return kvc_report_file_commit(
         &recorder->file,
@@ -126,28 +132,13 @@ static kvc_status complete(struct recorder *recorder, struct kvc_error *err)
 
 /* ---- until it is over ---- */
 
-static volatile int stop;
-
-static void on_signal(int number)
-{
-    stop = number;
-}
-
-static void catch_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
-    for (size_t i = 0; i < KVC_COUNT_OF(signals); i++)
-        sigaction(signals[i], &action, NULL);
-    kvc_link_set_stop_flag(&stop);
-}
-
 static kvc_status serve(struct recorder *recorder, struct kvc_proxy *proxy, struct kvc_error *err)
 {
     const struct record_flags *flags = recorder->flags;
     const int64_t end_ms = flags->for_ms > 0 ? kvc_now_ms() + flags->for_ms : INT64_MAX;
     kvc_status status = KVC_OK;
-    while (!is_full(recorder) && (status == KVC_OK || status == KVC_ETIMEOUT)) {
+    while (!is_full(recorder) && !cannot_write(recorder) &&
+           (status == KVC_OK || status == KVC_ETIMEOUT)) {
         const int64_t left_ms = end_ms - kvc_now_ms();
         if (left_ms <= 0)
             return KVC_OK;
@@ -224,7 +215,8 @@ static int record(const struct record_flags *flags)
 {
     struct recorder recorder = {.flags = flags};
     struct kvc_error err = KVC_ERROR_INIT;
-    catch_signals();
+    kvc_stop_catch();
+    kvc_link_set_stop_flag(&kvc_stop_signal);
     kvc_status status = check_flags(flags, &err);
     if (status == KVC_OK && flags->output != NULL)
         status = kvc_report_file_open(flags->output, &recorder.file, &err);

@@ -1,11 +1,11 @@
 /* `kvconform replay FILE`: a recording's requests against a server, and its replies beside the recorded. */
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "src/cli/cli.h"
 #include "src/cli/player.h"
 #include "src/cli/recorded.h"
+#include "src/cli/stop.h"
 #include "src/kv/segment.h"
 #include "src/link/client.h"
 
@@ -40,21 +40,6 @@ static const struct kvc_option replay_table[] = {
      .help = "no summary"},
 };
 
-static volatile int stop;
-
-static void on_signal(int number)
-{
-    stop = number;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    kvc_link_set_stop_flag(&stop);
-}
-
 static void print_summary(const struct kvc_played *played)
 {
     fprintf(stderr, "%zu requests played, %zu replies compared, %zu difference%s\n",
@@ -87,10 +72,11 @@ static int replay(const char *path, const struct replay_flags *flags)
 {
     struct kvc_played played = {0};
     struct kvc_error err = KVC_ERROR_INIT;
-    catch_signals();
+    kvc_stop_catch();
+    kvc_link_set_stop_flag(&kvc_stop_signal);
     const kvc_status status = play(path, flags, &played, &err);
     if (status == KVC_EINTERRUPTED)
-        return 128 + stop;
+        return kvc_stop_exit_status();
     if (status != KVC_OK) {
         kvc_print_error(&err);
         return kvc_exit_status(status);

@@ -341,7 +341,7 @@ class BenchServer(unittest.TestCase):
         return json.loads(file.read_text())
 
     def test_interrupted(self):
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             for options in ([], ["--clients", 3, "--workload", "prefix"], ["--rate", 50, "--clients", 2],
                             ["--transfer-mode", "lmcache_driven"]):
                 with self.subTest(number=number, options=options):
@@ -353,6 +353,14 @@ class BenchServer(unittest.TestCase):
                     self.assertGreater(report["measured"]["requests"], 0)
                     self.expect_consistent(report)
                     self.expect_clean(mock)
+
+    def test_goes_on_below_nohup(self):
+        mock = self.mock()
+        bench = subprocess.Popen([*self.command(mock, "--end", 4), "--interval", "0.2", "-q"],
+                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        time.sleep(0.5)
+        bench.send_signal(signal.SIGHUP)
+        self.assertEqual(bench.wait(LIMIT), 0)
 
     def test_interrupted_while_the_server_is_stuck(self):
         """The first signal waits for the reply under way, the second one does not."""

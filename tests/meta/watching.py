@@ -156,6 +156,16 @@ class Record(Watching):
         recorder.terminate()
         self.assertEqual(json.loads(recorder.communicate(timeout=LIMIT)[0]), [])
 
+    def test_ends_when_nobody_reads_on(self):
+        recorder = subprocess.Popen([PROGRAM, "record", "--rpc-url", self.mock().url, "--output", "-"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (recorder.kill(), recorder.wait(), recorder.stderr.close()))
+        url = recorder.stderr.readline().strip()
+        recorder.stdout.close()
+        call("replay", FRAMES / "0.5.6-lmcache_driven.json", "--rpc-url", url, "--timeout", 0.2)
+        self.assertEqual(recorder.wait(LIMIT), 1)
+        self.assertIn("cannot write all of '-'", recorder.stderr.read())
+
     def test_usage(self):
         url = "tcp://127.0.0.1:1"
         for status, arguments, text in (
