@@ -1,5 +1,6 @@
 /* `kvconform run`. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,21 @@ static void close_files(struct files *files)
     kvc_expect_clear(&files->expectations);
 }
 
+/* Segments of workers, and pools of the bundled mock: what a run of all checks holds at a time. */
+enum { ROOM_NEEDED_MIB = 256 };
+
+static void warn_of_little_room(void)
+{
+    const uint64_t room_mib = kvc_segment_room() >> 20;
+    if (room_mib < ROOM_NEEDED_MIB)
+        fprintf(stderr,
+                "kvconform run: warning: /dev/shm has room for %" PRIu64
+                " MiB; a run of all checks "
+                "needs %d, and a check that finds none cannot be carried out (a container: "
+                "--shm-size=1g)\n",
+                room_mib, ROOM_NEEDED_MIB);
+}
+
 /* Runs with the files open; *exit_status is what the run deserves. */
 static kvc_status run_with_files(const struct run_flags *flags, struct files *files,
                                  struct kvc_run_options *options, int *exit_status,
@@ -117,6 +133,7 @@ static kvc_status run_with_files(const struct run_flags *flags, struct files *fi
     options->reports = files->reports.items;
     options->report_count = files->reports.count;
     kvc_segment_sweep();
+    warn_of_little_room();
     kvc_status status = kvc_run(options, &summary, err);
     *exit_status = summary.exit_status;
     kvc_summary_clear(&summary);

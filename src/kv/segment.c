@@ -130,15 +130,26 @@ static kvc_status copy_name(struct kvc_segment *segment, const char *name, struc
 
 /* ---- create, open, close ---- */
 
+/* A tmpfs without a limit reports no blocks at all. */
+static uint64_t room_of(const struct statvfs *system)
+{
+    return system->f_blocks == 0 ? UINT64_MAX : (uint64_t)system->f_bavail * system->f_frsize;
+}
+
+uint64_t kvc_segment_room(void)
+{
+    struct statvfs system;
+    return statvfs(SEGMENT_FOLDER, &system) == 0 ? room_of(&system) : 0;
+}
+
 /* A page that the file system has no room for kills the process that touches it. */
 static kvc_status check_room(int file, const char *name, size_t size, struct kvc_error *err)
 {
     struct statvfs system;
     if (fstatvfs(file, &system) != 0)
         return kvc_fail_errno(err, "cannot see how much room there is for %s", name);
-    const uint64_t room = (uint64_t)system.f_bavail * system.f_frsize;
-    /* A tmpfs without a limit reports no blocks at all. */
-    if (system.f_blocks == 0 || size <= room)
+    const uint64_t room = room_of(&system);
+    if (size <= room)
         return KVC_OK;
     return kvc_fail(err, KVC_ESYSTEM,
                     "no room for segment %s: %zu bytes wanted, %" PRIu64 " free in " SEGMENT_FOLDER,

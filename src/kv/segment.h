@@ -30,6 +30,9 @@ void kvc_segment_close(struct kvc_segment *segment);
 /* Removes the name now and keeps the mapping. */
 void kvc_segment_unlink(struct kvc_segment *segment);
 
+/* How many bytes can still be put into segments; UINT64_MAX: there is no limit but memory. */
+uint64_t kvc_segment_room(void);
+
 /* Removes every segment whose name was made by kvc_segment_name in a process of this pid namespace
  * that no longer lives (pid gone, or another process with another start time). Returns how many. */
 size_t kvc_segment_sweep(void);

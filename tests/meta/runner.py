@@ -411,6 +411,17 @@ class Usage(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("LMCACHE_MP_TRANSFER_MODE", done.stderr)
 
+    def test_little_room_for_segments(self):
+        """As in a container, whose /dev/shm has 64 MiB."""
+        script = 'mount -t tmpfs -o size=$1 none /dev/shm && "$2" run -q --select made/pass'
+        for size, told in (("64m", True), ("512m", False)):
+            done = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", size, PROGRAM],
+                                  capture_output=True, text=True, timeout=60)
+            if done.returncode != 0 and ("unshare" in done.stderr or "mount" in done.stderr):
+                self.skipTest("no file system can be mounted here: " + done.stderr.strip())
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual("/dev/shm has room for 64 MiB" in done.stderr, told, done.stderr)
+
     def test_cuda_is_skipped_with_a_reason(self):
         run = Run("--select", "made/pass", "--device", "cuda")
         self.assertEqual((run.status, run.outcome("made/pass")), (2, "skip"))
