@@ -102,12 +102,22 @@ void kvc_cuda_cache_close(struct kvc_cuda_cache *cache)
         return;
     if (cache->queue != NULL)
         kvc_cuda_queue_wait(cache->queue, NULL);
+    kvc_cuda_event_close(cache->ready);
     for (size_t i = 0; i < cache->allocation_count; i++)
         kvc_device_cuda.free(cache->allocations[i]);
     kvc_cuda_queue_close(cache->queue);
     free(cache->allocations);
     free(cache->tensors);
     free(cache);
+}
+
+kvc_status kvc_cuda_cache_ready(struct kvc_cuda_cache *cache, struct kvc_cu_ipc_event *handle,
+                                struct kvc_error *err)
+{
+    if (cache->ready == NULL)
+        KVC_GUARD(kvc_cuda_queue_event(cache->queue, &cache->ready, &cache->ready_handle, err));
+    *handle = cache->ready_handle;
+    return KVC_OK;
 }
 
 kvc_status kvc_cuda_cache_push(struct kvc_cuda_cache *cache, struct kvc_error *err)

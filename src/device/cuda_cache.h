@@ -19,6 +19,8 @@ struct kvc_cuda_cache {
     uint8_t **tensors; /* first byte of each on the GPU, in the order of the mirror's */
     void **allocations;
     size_t allocation_count;
+    struct kvc_cu_event *ready; /* NULL: nobody asked for it yet */
+    struct kvc_cu_ipc_event ready_handle;
 };
 
 /* Allocates, and leaves the GPU's memory as it is. Freed with kvc_cuda_cache_close. */
@@ -26,6 +28,11 @@ kvc_status kvc_cuda_cache_open(struct kvc_paged *mirror, enum kvc_cuda_placement
                                struct kvc_cuda_cache **cache, struct kvc_error *err);
 /* cache may be NULL. */
 void kvc_cuda_cache_close(struct kvc_cuda_cache *cache);
+
+/* The handle of an event that happens when all is done that was in the queue when this was first called. It
+ * lives as long as the cache. */
+kvc_status kvc_cuda_cache_ready(struct kvc_cuda_cache *cache, struct kvc_cu_ipc_event *handle,
+                                struct kvc_error *err);
 
 /* Copies the whole mirror to the GPU, or back. Both wait for what is in the queue. */
 kvc_status kvc_cuda_cache_push(struct kvc_cuda_cache *cache, struct kvc_error *err);

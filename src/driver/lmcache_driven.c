@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "src/wire/handle.h"
+
 /* The server waits for a GPU's event before it copies. On CPU there is none, and this is what the
  * reference client sends. */
 #define CPU_EVENT_HANDLE "stub_ipc_handle"
@@ -24,20 +26,54 @@ static void describe_tensor(struct kvc_arena *arena, const struct kvc_paged *pag
     };
 }
 
+/* Where torch would count the servers that have the memory open. There is no such segment: a server that
+ * lets go of the memory passes over that, as it does when the worker is gone. */
+#define NO_COUNTER "/kvconform_counts_nobody"
+
+/* Turns a raw handle into torch's. */
+static kvc_status describe_for_torch(struct kvc_arena *arena, const struct kvc_worker *worker,
+                                     struct kvc_tensor_handle *handle, struct kvc_error *err)
+{
+    uint8_t *bytes = kvc_arena_alloc(arena, KVC_TORCH_HANDLE_SIZE);
+    struct kvc_cu_ipc_event *event = kvc_arena_alloc(arena, sizeof(*event));
+    KVC_GUARD(kvc_cuda_cache_ready(worker->on_gpu, event, err));
+    kvc_torch_handle_write(handle->ipc_handle.data, bytes);
+    handle->kind = KVC_HANDLE_CUDA_TORCH;
+    handle->ipc_handle = (struct kvc_bytes){bytes, KVC_TORCH_HANDLE_SIZE};
+    handle->torch = (struct kvc_torch_share){
+        .ref_counter = {(const uint8_t *)NO_COUNTER, sizeof(NO_COUNTER) - 1},
+        .ready_event = {event->bytes, sizeof(event->bytes)},
+        .has_event = true,
+    };
+    return KVC_OK;
+}
+
+/* Makes the allocation the storage: the tensor lies as far in it as it lay in its allocation. */
+static void widen_storage(struct kvc_tensor_handle *handle, const struct kvc_dtype *dtype)
+{
+    handle->nbytes += handle->alloc_offset;
+    handle->storage_offset += handle->alloc_offset / (int64_t)dtype->size;
+    handle->alloc_offset = 0;
+}
+
 /* The same tensor where it lies on a GPU. */
 static kvc_status describe_on_gpu(struct kvc_arena *arena, const struct kvc_worker *worker,
                                   size_t index, struct kvc_tensor_handle *handle,
                                   struct kvc_error *err)
 {
+    const enum kvc_gpu_handle form = worker->options.gpu_handle;
+    const struct kvc_tensor *tensor = &worker->paged.tensors[index];
     struct kvc_cu_ipc_memory *memory = kvc_arena_alloc(arena, sizeof(*memory));
     struct kvc_device_text *uuid = kvc_arena_alloc(arena, sizeof(*uuid));
     KVC_GUARD(kvc_cuda_uuid(uuid, err));
     KVC_GUARD(kvc_cuda_share(worker->on_gpu->tensors[index], memory, &handle->alloc_offset, err));
     handle->kind = KVC_HANDLE_CUDA;
     handle->ipc_handle = (struct kvc_bytes){memory->bytes, sizeof(memory->bytes)};
-    handle->nbytes = worker->paged.tensors[index].bytes;
+    handle->nbytes = tensor->bytes;
     handle->device_uuid = kvc_str_of(uuid->text);
-    return KVC_OK;
+    if (form == KVC_GPU_TORCH_WHOLE)
+        widen_storage(handle, worker->paged.geometry.groups[tensor->group].dtype);
+    return form == KVC_GPU_RAW ? KVC_OK : describe_for_torch(arena, worker, handle, err);
 }
 
 static kvc_status describe_tensors(struct kvc_arena *arena, const struct kvc_worker *worker,

@@ -8,6 +8,13 @@
 #include "src/driver/rpc.h"
 #include "src/kv/paged.h"
 
+/* How a lmcache-driven worker names memory of a GPU. */
+enum kvc_gpu_handle {
+    KVC_GPU_TORCH, /* as torch shares a storage, one for each tensor: what vLLM's workers do */
+    KVC_GPU_TORCH_WHOLE, /* the same, where a whole allocation is one storage */
+    KVC_GPU_RAW,         /* by the CUDA IPC handle alone */
+};
+
 struct kvc_worker_options {
     struct kvc_geometry geometry;
     int64_t instance_id;
@@ -20,9 +27,10 @@ struct kvc_worker_options {
     bool
         keep_groups_empty; /* lmcache-driven: send no EngineGroupInfo; the server finds the groups */
     int64_t chunk_size;    /* the server's, tokens */
-    const struct kvc_device *device;   /* where the cache lives; NULL: the CPU */
-    enum kvc_cuda_placement placement; /* on a GPU; other than at its base needs
-                                          KVC_FEATURE_ALLOC_OFFSET for lmcache-driven */
+    const struct kvc_device *device; /* where the cache lives; NULL: the CPU */
+    enum kvc_gpu_handle gpu_handle;
+    enum kvc_cuda_placement placement; /* on a GPU; KVC_GPU_RAW: other than at its base needs
+                                          KVC_FEATURE_ALLOC_OFFSET */
 };
 
 struct kvc_worker;

@@ -3,6 +3,8 @@
 #include "src/kv/dtype.h"
 #include "src/wire/handle_forms.h"
 
+enum { EXPORT_ID_SIZE = 16 };
+
 /* Where the last element of the view ends, in elements from the start of the segment. False when
  * there is a negative number in it, or one that does not fit. */
 static bool view_end(const struct kvc_tensor_handle *handle, int64_t *end)
@@ -38,14 +40,25 @@ static kvc_status check_view(const struct kvc_tensor_handle *handle, struct kvc_
     return KVC_OK;
 }
 
+static kvc_status check_size(const char *what, struct kvc_bytes bytes, size_t size,
+                             struct kvc_error *err)
+{
+    if (bytes.size == size)
+        return KVC_OK;
+    return kvc_fail(err, KVC_EFORMAT, "%s of %zu bytes, not %zu", what, bytes.size, size);
+}
+
 static kvc_status check_allocation(const struct kvc_tensor_handle *handle, struct kvc_error *err)
 {
-    int64_t end;
-    if (handle->ipc_handle.size != KVC_IPC_HANDLE_SIZE)
-        return kvc_fail(err, KVC_EFORMAT, "a CUDA IPC handle of %zu bytes, not %d",
-                        handle->ipc_handle.size, KVC_IPC_HANDLE_SIZE);
+    const bool is_vmm = handle->kind == KVC_HANDLE_CUDA_VMM;
+    int64_t end = 0;
+    if (handle->kind == KVC_HANDLE_CUDA)
+        KVC_GUARD(check_size("a CUDA IPC handle", handle->ipc_handle, KVC_IPC_HANDLE_SIZE, err));
+    if (is_vmm)
+        KVC_GUARD(check_size("an export id", handle->vmm.id, EXPORT_ID_SIZE, err));
     if (handle->alloc_offset < 0 ||
-        __builtin_add_overflow(handle->alloc_offset, handle->nbytes, &end))
+        __builtin_add_overflow(handle->alloc_offset, handle->nbytes, &end) ||
+        (is_vmm && end > handle->vmm.alloc_size))
         return kvc_fail(err, KVC_EFORMAT, "alloc_offset is in no allocation");
     return KVC_OK;
 }
@@ -70,5 +83,5 @@ kvc_status kvc_handle_decode(const struct kvc_dialect *dialect, struct kvc_bytes
     else
         KVC_GUARD(kvc_handle_decode_pickle(dialect, body, arena, handle, err));
     KVC_GUARD(check_view(handle, err));
-    return handle->kind == KVC_HANDLE_CUDA ? check_allocation(handle, err) : KVC_OK;
+    return handle->kind != KVC_HANDLE_CPU ? check_allocation(handle, err) : KVC_OK;
 }

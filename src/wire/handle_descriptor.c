@@ -1,11 +1,12 @@
 #include "src/wire/handle_forms.h"
 #include "src/wire/schema.h"
 
-#define FIELD(owner, member, kind)                                                                 \
+#define FIELD(owner, field, member, kind)                                                          \
     {                                                                                              \
-        .name = #member, .type = &(kind), .offset = offsetof(owner, member), .flag = KVC_NO_FLAG   \
+        .name = (field), .type = &(kind), .offset = offsetof(owner, member), .flag = KVC_NO_FLAG   \
     }
-#define HANDLE_FIELD(member, kind) FIELD(struct kvc_tensor_handle, member, kind)
+#define NAMED_FIELD(field, member, kind) FIELD(struct kvc_tensor_handle, field, member, kind)
+#define HANDLE_FIELD(member, kind)       NAMED_FIELD(#member, member, kind)
 
 /* The inner map's members are members of the handle, too: it starts at the same address. */
 static const struct kvc_field metadata_fields[] = {
@@ -21,14 +22,32 @@ static const struct kvc_type metadata_type = {
     .closed = true,
 };
 
+/* The array that torch shares a CUDA storage as: also in the handle itself. */
+static const struct kvc_field storage_fields[] = {
+    NAMED_FIELD("device_index", torch.device_index, kvc_type_int),
+    NAMED_FIELD("ipc_handle", ipc_handle, kvc_type_optional_bin),
+    NAMED_FIELD("size", nbytes, kvc_type_int),
+    NAMED_FIELD("offset", alloc_offset, kvc_type_int),
+    NAMED_FIELD("ref_counter", torch.ref_counter, kvc_type_optional_bin),
+    NAMED_FIELD("ref_counter_offset", torch.ref_counter_offset, kvc_type_int),
+    NAMED_FIELD("event", torch.ready_event, kvc_type_optional_bin),
+    NAMED_FIELD("has_event", torch.has_event, kvc_type_bool),
+};
+static const struct kvc_type storage_type = {
+    .kind = KVC_KIND_TUPLE,
+    .size = sizeof(struct kvc_tensor_handle),
+    .fields = storage_fields,
+    .field_count = KVC_COUNT_OF(storage_fields),
+};
+
 struct descriptor {
     struct kvc_tensor_handle handle;
     struct kvc_str type;
     int64_t version;
 };
 
-#define TYPE_FIELD    FIELD(struct descriptor, type, kvc_type_str)
-#define VERSION_FIELD FIELD(struct descriptor, version, kvc_type_int)
+#define TYPE_FIELD    FIELD(struct descriptor, "type", type, kvc_type_str)
+#define VERSION_FIELD FIELD(struct descriptor, "version", version, kvc_type_int)
 #define METADATA_FIELD                                                                             \
     {                                                                                              \
         .name = "metadata", .type = &metadata_type, .flag = KVC_NO_FLAG                            \
@@ -41,9 +60,26 @@ static const struct kvc_field cpu_fields[] = {
     VERSION_FIELD,
     METADATA_FIELD,
 };
-static const struct kvc_field cuda_fields[] = {
+static const struct kvc_field raw_fields[] = {
     TYPE_FIELD,
     HANDLE_FIELD(ipc_handle, kvc_type_bin),
+    HANDLE_FIELD(alloc_offset, kvc_type_int),
+    HANDLE_FIELD(nbytes, kvc_type_int),
+    VERSION_FIELD,
+    METADATA_FIELD,
+};
+static const struct kvc_field torch_fields[] = {
+    TYPE_FIELD,
+    {.name = "handle", .type = &storage_type, .flag = KVC_NO_FLAG},
+    VERSION_FIELD,
+    METADATA_FIELD,
+};
+static const struct kvc_field vmm_fields[] = {
+    TYPE_FIELD,
+    NAMED_FIELD("export_id", vmm.id, kvc_type_bin),
+    NAMED_FIELD("kind", vmm.kind, kvc_type_str),
+    NAMED_FIELD("fabric_blob", vmm.fabric, kvc_type_optional_bin),
+    NAMED_FIELD("alloc_size", vmm.alloc_size, kvc_type_int),
     HANDLE_FIELD(alloc_offset, kvc_type_int),
     HANDLE_FIELD(nbytes, kvc_type_int),
     VERSION_FIELD,
@@ -59,9 +95,11 @@ static const struct kvc_field cuda_fields[] = {
 static const struct form {
     const char *name;
     struct kvc_type type;
-} forms[] = {
+} forms[KVC_HANDLE_KIND_COUNT] = {
     [KVC_HANDLE_CPU] = {"cpu_shm", CLOSED_MAP(cpu_fields)},
-    [KVC_HANDLE_CUDA] = {"cuda_raw", CLOSED_MAP(cuda_fields)},
+    [KVC_HANDLE_CUDA] = {"cuda_raw", CLOSED_MAP(raw_fields)},
+    [KVC_HANDLE_CUDA_TORCH] = {"cuda", CLOSED_MAP(torch_fields)},
+    [KVC_HANDLE_CUDA_VMM] = {"cuda_vmm", CLOSED_MAP(vmm_fields)},
 };
 
 enum { DESCRIPTOR_VERSION = 1 };
@@ -89,22 +127,27 @@ static struct kvc_str type_of(const msgpack_object *object)
     return KVC_STR("");
 }
 
-static enum kvc_handle_kind kind_of(const msgpack_object *object)
+/* What has no type is read as KVC_HANDLE_CPU, which says that it is missing. */
+static kvc_status kind_of(const msgpack_object *object, enum kvc_handle_kind *kind,
+                          struct kvc_error *err)
 {
     const struct kvc_str type = type_of(object);
-    return kvc_str_is(type, forms[KVC_HANDLE_CUDA].name) ? KVC_HANDLE_CUDA : KVC_HANDLE_CPU;
+    *kind = KVC_HANDLE_CPU;
+    while (type.size > 0 && !kvc_str_is(type, forms[*kind].name)) {
+        if (++*kind == KVC_HANDLE_KIND_COUNT)
+            return kvc_fail(err, KVC_EFORMAT,
+                            "a handle of type %s, not cpu_shm, cuda, cuda_raw or cuda_vmm",
+                            kvc_text_show(type).text);
+    }
+    return KVC_OK;
 }
 
 static kvc_status decode_object(const struct kvc_decoding *decoding, const msgpack_object *object,
                                 struct kvc_tensor_handle *handle, struct kvc_error *err)
 {
     struct descriptor descriptor = {.version = 0};
-    const enum kvc_handle_kind kind = kind_of(object);
-    const struct kvc_str type = type_of(object);
-    if (type.size > 0 && !kvc_str_is(type, forms[kind].name))
-        return kvc_fail(err, KVC_EFORMAT, "a handle of type %s, not %s or %s",
-                        kvc_text_show(type).text, forms[KVC_HANDLE_CPU].name,
-                        forms[KVC_HANDLE_CUDA].name);
+    enum kvc_handle_kind kind;
+    KVC_GUARD(kind_of(object, &kind, err));
     KVC_GUARD(kvc_schema_decode(decoding, &forms[kind].type, object, &descriptor, err));
     if (descriptor.version != DESCRIPTOR_VERSION)
         return kvc_fail(err, KVC_EFORMAT, "a handle of version %lld, not %d",

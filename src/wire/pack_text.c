@@ -81,15 +81,31 @@ static void print_bin(const struct printer *printer, struct kvc_bytes bytes)
     }
 }
 
+static void print_allocation(struct kvc_buffer *out, const char *what, struct kvc_bytes bytes,
+                             int64_t offset)
+{
+    kvc_buffer_printf(out, "%s ", what);
+    print_hex(out, bytes, SHOWN_BYTES);
+    kvc_buffer_printf(out, " at %" PRId64, offset);
+}
+
 static void print_handle(const struct printer *printer, const struct kvc_tensor_handle *handle)
 {
     struct kvc_buffer *out = printer->out;
     kvc_buffer_append_text(out, "handle(");
-    if (handle->kind == KVC_HANDLE_CUDA) {
-        kvc_buffer_append_text(out, "cuda ");
-        print_hex(out, handle->ipc_handle, SHOWN_BYTES);
-        kvc_buffer_printf(out, " at %" PRId64, handle->alloc_offset);
-    } else {
+    switch (handle->kind) {
+    case KVC_HANDLE_CUDA:
+        print_allocation(out, "cuda", handle->ipc_handle, handle->alloc_offset);
+        break;
+    case KVC_HANDLE_CUDA_TORCH:
+        print_allocation(out, "cuda of torch", handle->ipc_handle, handle->alloc_offset);
+        break;
+    case KVC_HANDLE_CUDA_VMM:
+        kvc_buffer_append_text(out, "cuda vmm ");
+        kvc_text_escape(handle->vmm.kind, out);
+        print_allocation(out, "", handle->vmm.id, handle->alloc_offset);
+        break;
+    default:
         print_str(out, handle->shm_name);
     }
     kvc_buffer_printf(out, ", %" PRId64 " bytes, ", handle->nbytes);
@@ -101,10 +117,11 @@ static void print_handle(const struct printer *printer, const struct kvc_tensor_
     kvc_buffer_printf(out, ", offset %" PRId64 ")", handle->storage_offset);
 }
 
-/* The text does not depend on the dialect: a handle is tried in both of its forms. */
+/* The text does not depend on the dialect: a handle is tried in each of its forms, the one that says most
+ * first. */
 static bool print_as_handle(const struct printer *printer, struct kvc_bytes body)
 {
-    static const char *const releases[] = {"0.5.0", "0.5.6"};
+    static const char *const releases[] = {"0.5.5", "0.5.0", "0.5.6"};
     bool read = false;
     for (size_t i = 0; i < KVC_COUNT_OF(releases) && !read; i++) {
         struct kvc_arena arena = {0};

@@ -86,9 +86,9 @@ void kvc_pickle_int(struct kvc_pickle_writer *writer, int64_t value);
 /* The same opcode without a writer, for pickles without frames. */
 void kvc_pickle_append_int(struct kvc_buffer *out, int64_t value);
 void kvc_pickle_str(struct kvc_pickle_writer *writer, struct kvc_str text);
-/* Bytes that are made up of parts; memoised. */
-void kvc_pickle_bytes(struct kvc_pickle_writer *writer, const struct kvc_bytes *parts,
-                      size_t count);
+/* Bytes that are made up of parts; memoised, and its number returned. */
+uint32_t kvc_pickle_bytes(struct kvc_pickle_writer *writer, const struct kvc_bytes *parts,
+                          size_t count);
 /* A global, memoised; from the memo when it was written before. Module and name must live as long
  * as the writer. */
 void kvc_pickle_global(struct kvc_pickle_writer *writer, struct kvc_str module,

@@ -143,7 +143,8 @@ void kvc_pickle_str(struct kvc_pickle_writer *writer, struct kvc_str text)
     kvc_pickle_memoize(writer);
 }
 
-void kvc_pickle_bytes(struct kvc_pickle_writer *writer, const struct kvc_bytes *parts, size_t count)
+uint32_t kvc_pickle_bytes(struct kvc_pickle_writer *writer, const struct kvc_bytes *parts,
+                          size_t count)
 {
     size_t size = 0;
     for (size_t i = 0; i < count; i++)
@@ -163,7 +164,7 @@ void kvc_pickle_bytes(struct kvc_pickle_writer *writer, const struct kvc_bytes *
         put(writer, head, 1 + length_size);
     for (size_t i = 0; i < count; i++)
         kvc_buffer_append(writer->out, parts[i].data, parts[i].size);
-    kvc_pickle_memoize(writer);
+    return kvc_pickle_memoize(writer);
 }
 
 void kvc_pickle_global(struct kvc_pickle_writer *writer, struct kvc_str module, struct kvc_str name)

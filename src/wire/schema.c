@@ -11,6 +11,8 @@ const struct kvc_type kvc_type_bool = {.kind = KVC_KIND_BOOL, .size = sizeof(boo
 const struct kvc_type kvc_type_float = {.kind = KVC_KIND_FLOAT, .size = sizeof(double)};
 const struct kvc_type kvc_type_str = {.kind = KVC_KIND_STR, .size = sizeof(struct kvc_str)};
 const struct kvc_type kvc_type_bin = {.kind = KVC_KIND_BIN, .size = sizeof(struct kvc_bytes)};
+const struct kvc_type kvc_type_optional_bin = {.kind = KVC_KIND_OPTIONAL_BIN,
+                                               .size = sizeof(struct kvc_bytes)};
 const struct kvc_type kvc_type_ints = {
     .kind = KVC_KIND_LIST, .size = sizeof(struct kvc_ints), .element = &kvc_type_int};
 const struct kvc_type kvc_type_int_lists = {
@@ -121,6 +123,15 @@ static kvc_status encode_bin(struct kvc_bytes value, struct kvc_buffer *out, str
     return KVC_OK;
 }
 
+static kvc_status encode_optional_bin(struct kvc_bytes value, struct kvc_buffer *out,
+                                      struct kvc_error *err)
+{
+    if (value.data != NULL)
+        return encode_bin(value, out, err);
+    kvc_msgpack_write_nil(out);
+    return KVC_OK;
+}
+
 static void encode_packed_map(const struct kvc_bytes *value, struct kvc_buffer *out)
 {
     if (value->size > 0)
@@ -150,6 +161,8 @@ kvc_status kvc_schema_encode(const struct kvc_dialect *dialect, const struct kvc
         break;
     case KVC_KIND_BIN:
         return encode_bin(*(const struct kvc_bytes *)value, out, err);
+    case KVC_KIND_OPTIONAL_BIN:
+        return encode_optional_bin(*(const struct kvc_bytes *)value, out, err);
     case KVC_KIND_PACKED_MAP:
         encode_packed_map(value, out);
         break;

@@ -14,6 +14,7 @@ enum kvc_kind {
     KVC_KIND_FLOAT,        /* double */
     KVC_KIND_STR,          /* struct kvc_str */
     KVC_KIND_BIN,          /* struct kvc_bytes */
+    KVC_KIND_OPTIONAL_BIN, /* struct kvc_bytes; nil when its data is NULL */
     KVC_KIND_PACKED_MAP,   /* struct kvc_bytes: a map kept as msgpack; nil when empty */
     KVC_KIND_LIST,         /* {const T *items; size_t count}: an array of `element` */
     KVC_KIND_MAP,          /* a C struct: a map from names to `fields` */
@@ -64,6 +65,7 @@ extern const struct kvc_type kvc_type_bool;
 extern const struct kvc_type kvc_type_float;
 extern const struct kvc_type kvc_type_str;
 extern const struct kvc_type kvc_type_bin;
+extern const struct kvc_type kvc_type_optional_bin;
 extern const struct kvc_type kvc_type_ints;
 extern const struct kvc_type kvc_type_int_lists;
 extern const struct kvc_type kvc_type_strs;

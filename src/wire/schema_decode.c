@@ -77,6 +77,16 @@ static kvc_status decode_bin(const msgpack_object *object, struct kvc_bytes *val
     return KVC_OK;
 }
 
+static kvc_status decode_optional_bin(const msgpack_object *object, struct kvc_bytes *value,
+                                      struct kvc_error *err)
+{
+    if (object->type == MSGPACK_OBJECT_NIL)
+        return KVC_OK;
+    if (object->type != MSGPACK_OBJECT_BIN)
+        return kvc_schema_wrong_type(object, "bin or nil", err);
+    return decode_bin(object, value, err);
+}
+
 /* The objects as msgpack again, in the arena. */
 static struct kvc_bytes repack(struct kvc_arena *arena, const msgpack_object *objects, size_t count)
 {
@@ -299,6 +309,8 @@ static kvc_status decode_value(const struct kvc_decoding *decoding, const struct
         return decode_str(object, value, err);
     case KVC_KIND_BIN:
         return decode_bin(object, value, err);
+    case KVC_KIND_OPTIONAL_BIN:
+        return decode_optional_bin(object, value, err);
     case KVC_KIND_PACKED_MAP:
         return decode_packed_map(decoding, object, value, err);
     case KVC_KIND_LIST:

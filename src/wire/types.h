@@ -138,19 +138,42 @@ struct kvc_block_allocations {
 };
 
 enum kvc_handle_kind {
-    KVC_HANDLE_CPU,  /* a shared-memory segment */
-    KVC_HANDLE_CUDA, /* an allocation of device memory, by its CUDA IPC handle */
+    KVC_HANDLE_CPU,        /* a shared-memory segment: CpuShmTensorWrapper */
+    KVC_HANDLE_CUDA,       /* device memory by its CUDA IPC handle: RawCudaIPCWrapper */
+    KVC_HANDLE_CUDA_TORCH, /* the same as a storage that torch shares: CudaIPCWrapper */
+    KVC_HANDLE_CUDA_VMM,   /* memory of CUDA's virtual-memory API: VmmCudaIPCWrapper */
+    KVC_HANDLE_KIND_COUNT,
 };
 
-enum { KVC_IPC_HANDLE_SIZE = 64 };
+enum { KVC_IPC_HANDLE_SIZE = 64, KVC_TORCH_HANDLE_SIZE = 66 };
+
+/* What torch says of a storage besides where it is. */
+struct kvc_torch_share {
+    int64_t device_index;         /* of the sender */
+    struct kvc_bytes ref_counter; /* the name of the segment where receivers are counted */
+    int64_t ref_counter_offset;   /* in counters */
+    struct kvc_bytes ready_event; /* a CUDA IPC event handle */
+    bool has_event;               /* receivers wait for it */
+};
+
+/* How memory of the virtual-memory API is found. */
+struct kvc_vmm_export {
+    struct kvc_bytes id;     /* 16 bytes */
+    struct kvc_str kind;     /* "posix_fd": a file descriptor that travels elsewhere; or "fabric" */
+    struct kvc_bytes fabric; /* NULL: none */
+    int64_t alloc_size;
+};
 
 /* DeviceIPCWrapper: where one layer's tensor lives. */
 struct kvc_tensor_handle {
     enum kvc_handle_kind kind;
-    struct kvc_str shm_name;     /* CPU: with leading slash */
-    struct kvc_bytes ipc_handle; /* CUDA */
-    int64_t alloc_offset;        /* CUDA, KVC_FEATURE_ALLOC_OFFSET: bytes before the tensor's */
-    int64_t nbytes;
+    struct kvc_str shm_name;      /* CPU: with leading slash */
+    struct kvc_bytes ipc_handle;  /* CUDA: 64 bytes; torch: behind its prefix, NULL: no memory */
+    struct kvc_torch_share torch; /* CUDA_TORCH */
+    struct kvc_vmm_export vmm;    /* CUDA_VMM */
+    int64_t
+        alloc_offset; /* bytes of the allocation before nbytes; CUDA: KVC_FEATURE_ALLOC_OFFSET */
+    int64_t nbytes;   /* of the segment, the tensor, or torch's storage */
     struct kvc_str dtype; /* bare torch name */
     struct kvc_ints shape;
     struct kvc_ints stride;     /* elements */

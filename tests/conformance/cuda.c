@@ -96,9 +96,23 @@ KVC_CHECK(other_device, .id = "cuda/other-device",
 
 /* ---- where tensors lie ---- */
 
+static void raw_handle(struct kvc_ctx *ctx)
+{
+    struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    options.gpu_handle = KVC_GPU_RAW;
+    expect_round_trip(ctx, kvc_open_worker(ctx, &options));
+}
+KVC_CHECK(raw_handle, .id = "cuda/raw-handle",
+          .clause = "Device memory may be named by its CUDA IPC handle alone, as workers do that "
+                    "share no files with the server.",
+          .source = "protocol 3.6, B46", .exchange = "REGISTER, STORE, LOOKUP, RETRIEVE",
+          .level = KVC_LEVEL_MUST, .needs = NEEDS_MAPPING, .layouts = ALL_LAYOUTS,
+          .run = raw_handle);
+
 static void interior(struct kvc_ctx *ctx)
 {
     struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    options.gpu_handle = KVC_GPU_RAW;
     options.placement =
         kvc_ctx_variant_is(ctx, "in-one-allocation") ? KVC_CUDA_TOGETHER : KVC_CUDA_INSIDE;
     options.geometry.groups[0].num_layers = 3;
@@ -111,6 +125,38 @@ KVC_CHECK(interior, .id = "cuda/interior-offset",
           .level = KVC_LEVEL_MUST, .features = KVC_FEATURE_ALLOC_OFFSET, .needs = NEEDS_MAPPING,
           .variants = (const char *const[]){"behind-its-guard", "in-one-allocation", NULL},
           .run = interior);
+
+static const struct {
+    const char *variant;
+    enum kvc_cuda_placement placement;
+    enum kvc_gpu_handle handle;
+} storages[] = {
+    {"storage-in-allocation", KVC_CUDA_INSIDE, KVC_GPU_TORCH},
+    {"storages-in-allocation", KVC_CUDA_TOGETHER, KVC_GPU_TORCH},
+    {"tensor-in-storage", KVC_CUDA_INSIDE, KVC_GPU_TORCH_WHOLE},
+    {"tensors-in-storage", KVC_CUDA_TOGETHER, KVC_GPU_TORCH_WHOLE},
+};
+
+static void torch_storage(struct kvc_ctx *ctx)
+{
+    struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    for (size_t i = 0; i < KVC_COUNT_OF(storages); i++) {
+        if (!kvc_ctx_variant_is(ctx, storages[i].variant))
+            continue;
+        options.placement = storages[i].placement;
+        options.gpu_handle = storages[i].handle;
+    }
+    options.geometry.groups[0].num_layers = 3;
+    expect_round_trip(ctx, kvc_open_worker(ctx, &options));
+}
+KVC_CHECK(torch_storage, .id = "cuda/torch-storage",
+          .clause = "A storage that torch shares may lie anywhere in its allocation, and a tensor "
+                    "anywhere in its storage: both offsets count.",
+          .source = "protocol 3.6, B46, N26", .exchange = "REGISTER, STORE, LOOKUP, RETRIEVE",
+          .level = KVC_LEVEL_MUST, .needs = NEEDS_MAPPING,
+          .variants = (const char *const[]){"storage-in-allocation", "storages-in-allocation",
+                                            "tensor-in-storage", "tensors-in-storage", NULL},
+          .run = torch_storage);
 
 /* ---- order ---- */
 
@@ -165,9 +211,19 @@ static void register_by_hand(struct kvc_ctx *ctx, const struct kvc_worker *worke
     kvc_call(ctx, &worker->rpc, &request);
 }
 
+static const char *const handle_names[] = {"torch", "raw", NULL};
+
+/* A worker whose handles are those of the variant. */
+static struct kvc_worker *open_with_handle(struct kvc_ctx *ctx)
+{
+    struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    options.gpu_handle = kvc_ctx_variant_is(ctx, "raw") ? KVC_GPU_RAW : KVC_GPU_TORCH;
+    return kvc_open_worker(ctx, &options);
+}
+
 static void opened_twice(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker = kvc_default_worker(ctx);
+    struct kvc_worker *worker = open_with_handle(ctx);
     const struct kvc_request leave = {.op = KVC_OP_UNREGISTER_KV_CACHE,
                                       .instance_id = kvc_fresh_instance_id(ctx)};
     register_by_hand(ctx, worker, leave.instance_id);
@@ -175,18 +231,18 @@ static void opened_twice(struct kvc_ctx *ctx)
     kvc_call(ctx, &worker->rpc, &leave);
     expect_round_trip(ctx, worker);
 }
-KVC_CHECK(opened_twice, .id = "cuda/handle-opened-twice",
-          .clause = "One handle may be registered for two instances; when one of them leaves, the "
-                    "other's memory stays mapped.",
-          .source = "protocol 3.6, N21",
-          .exchange =
-              "REGISTER x 2 with the same handles, round trip, UNREGISTER of one, round trip "
-              "by the other",
-          .level = KVC_LEVEL_MUST, .needs = NEEDS_MAPPING, .run = opened_twice);
+KVC_CHECK(
+    opened_twice, .id = "cuda/handle-opened-twice",
+    .clause = "One handle may be registered for two instances; when one of them leaves, the "
+              "other's memory stays mapped.",
+    .source = "protocol 3.6, N21",
+    .exchange = "REGISTER x 2 with the same handles, round trip, UNREGISTER of one, round trip "
+                "by the other",
+    .level = KVC_LEVEL_MUST, .needs = NEEDS_MAPPING, .variants = handle_names, .run = opened_twice);
 
 static void registered_again(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker = kvc_default_worker(ctx);
+    struct kvc_worker *worker = open_with_handle(ctx);
     struct kvc_error err = KVC_ERROR_INIT;
     expect_round_trip(ctx, worker);
     kvc_expect_ok(ctx, "UNREGISTER", kvc_worker_unregister(worker, &err), &err);
@@ -199,7 +255,8 @@ KVC_CHECK(registered_again, .id = "cuda/registered-again",
                     "handles.",
           .source = "protocol 4.2, B45, N21",
           .exchange = "REGISTER, round trip, UNREGISTER, REGISTER, round trip",
-          .level = KVC_LEVEL_MUST, .needs = NEEDS_MAPPING, .run = registered_again);
+          .level = KVC_LEVEL_MUST, .needs = NEEDS_MAPPING, .variants = handle_names,
+          .run = registered_again);
 
 static void after_restart(struct kvc_ctx *ctx)
 {

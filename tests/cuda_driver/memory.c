@@ -12,9 +12,24 @@
 
 #include "tests/cuda_driver/stand_in.h"
 
-#define MEMORY_NAME "kvconform-stand-in-gpu"
-#define MAGIC       0x6b7663747761746eULL
-#define TOTAL       ((size_t)16 << 30)
+#define MAGIC 0x6b7663747761746eULL
+#define TOTAL ((size_t)16 << 30)
+
+/* Processes with the same name in the environment have one GPU's memory in common: tests that run side by
+ * side are not to see each other's. */
+#define GPU_NAME_ENVIRONMENT "KVCONFORM_STAND_IN_GPU"
+
+struct memory_name {
+    char text[64];
+};
+
+static struct memory_name memory_name(void)
+{
+    const char *gpu = getenv(GPU_NAME_ENVIRONMENT);
+    struct memory_name name;
+    snprintf(name.text, sizeof(name.text), "kvconform-stand-in-gpu-%s", gpu != NULL ? gpu : "0");
+    return name;
+}
 
 /* Device memory of this process: its own, or mapped from another one. */
 struct allocation {
@@ -148,7 +163,7 @@ int cuMemAlloc_v2(uint64_t *address, size_t size)
         return stand_in_ready();
     if (size == 0)
         return KVC_CU_INVALID_VALUE;
-    if (size > TOTAL || !stand_in_share(MEMORY_NAME, size, &shared))
+    if (size > TOTAL || !stand_in_share(memory_name().text, size, &shared))
         return KVC_CU_OUT_OF_MEMORY;
     pthread_mutex_lock(&lock);
     *address = base_of(add(&shared, size, 0));
@@ -200,14 +215,14 @@ static void add_inode(struct inodes *inodes, uint64_t inode, size_t bytes)
     inodes->bytes += bytes;
 }
 
-static void read_maps(const char *process, struct inodes *inodes)
+static void read_maps(const char *process, const char *memory, struct inodes *inodes)
 {
     char path[300], line[512];
     snprintf(path, sizeof(path), "/proc/%s/maps", process);
     FILE *maps = fopen(path, "re");
     while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
         unsigned long start, end, inode;
-        if (strstr(line, MEMORY_NAME) != NULL &&
+        if (strstr(line, memory) != NULL &&
             sscanf(line, "%lx-%lx %*s %*s %*s %lu", &start, &end, &inode) == 3)
             add_inode(inodes, inode, end - start);
     }
@@ -218,11 +233,13 @@ static void read_maps(const char *process, struct inodes *inodes)
 int cuMemGetInfo_v2(size_t *available, size_t *total)
 {
     struct inodes inodes = {.count = 0};
+    char mapped[sizeof(struct memory_name) + 16];
+    snprintf(mapped, sizeof(mapped), "/memfd:%s (", memory_name().text);
     DIR *processes = opendir("/proc");
     const struct dirent *entry;
     while (processes != NULL && (entry = readdir(processes)) != NULL) {
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            read_maps(entry->d_name, &inodes);
+            read_maps(entry->d_name, mapped, &inodes);
     }
     if (processes != NULL)
         closedir(processes);

@@ -226,6 +226,36 @@ static void write_tensors(const char *dtype_name)
     kvc_buffer_clear(&seed);
 }
 
+/* Handles of a GPU's memory, which no recording has. */
+static void write_gpu_handles(void)
+{
+    static const char *const releases[] = {"0.5.1", "0.5.6"};
+    static const uint8_t bytes[KVC_TORCH_HANDLE_SIZE] = {1, 'c'};
+    static const int64_t dimensions[] = {2, 3}, strides[] = {3, 1};
+    struct kvc_tensor_handle handle = {
+        .torch = {.ready_event = {bytes, KVC_IPC_HANDLE_SIZE}, .has_event = true},
+        .vmm = {.id = {bytes, 16}, .kind = KVC_STR("fabric"), .fabric = {bytes, 64}},
+        .nbytes = 12,
+        .dtype = KVC_STR("float16"),
+        .shape = {dimensions, 2},
+        .stride = {strides, 2},
+        .device_uuid = KVC_STR("u"),
+    };
+    handle.vmm.alloc_size = handle.nbytes;
+    for (handle.kind = KVC_HANDLE_CUDA; handle.kind < KVC_HANDLE_KIND_COUNT; handle.kind++) {
+        const bool is_torch = handle.kind == KVC_HANDLE_CUDA_TORCH;
+        handle.ipc_handle =
+            (struct kvc_bytes){bytes, is_torch ? KVC_TORCH_HANDLE_SIZE : KVC_IPC_HANDLE_SIZE};
+        for (uint8_t form = 0; form < KVC_COUNT_OF(releases); form++) {
+            struct kvc_buffer seed = {0};
+            kvc_buffer_append_byte(&seed, form);
+            kvc_handle_encode(kvc_dialect_find(kvc_str_of(releases[form])), &handle, &seed, NULL);
+            write_seed("handle", "gpu", &seed);
+            kvc_buffer_clear(&seed);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const char *const dtype_names[] = {"float16", "bfloat16", "float8_e4m3fn", "int64"};
@@ -238,6 +268,7 @@ int main(int argc, char **argv)
         if (!write_recording(argv[i], argv[i + 1]))
             return 1;
     write_unrecorded();
+    write_gpu_handles();
     for (size_t i = 0; i < KVC_COUNT_OF(dtype_names); i++)
         write_tensors(dtype_names[i]);
     return 0;

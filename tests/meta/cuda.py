@@ -16,7 +16,8 @@ STAND_IN = "cuda: stand-in driver, no GPU"
 
 
 def call(*arguments, driver=DRIVER, **variables):
-    environment = {**os.environ, **variables, "KVCONFORM_CUDA_DRIVER": driver}
+    environment = {**os.environ, **variables, "KVCONFORM_CUDA_DRIVER": driver,
+                   "KVCONFORM_STAND_IN_GPU": str(os.getpid())}
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=environment, timeout=100)
 
 
@@ -90,8 +91,8 @@ class Bench(unittest.TestCase):
 
     def test_transfer_without_a_gpu_is_an_error(self):
         done = call("bench", "transfer", "--device", "cuda", KVCONFORM_STAND_IN="none")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertEqual(done.stderr, "kvconform: no CUDA GPU in this machine\n")
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "kvconform: --device cuda: no CUDA GPU in this machine\n"))
 
     def test_server_in_gpu_mode(self):
         with tempfile.TemporaryDirectory() as folder:

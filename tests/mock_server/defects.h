@@ -253,6 +253,7 @@
     X(EVENT_NOT_AWAITED, "event-not-awaited", "a GPU's blocks are copied without waiting for the event that the call names", "B49") \
     X(REPLY_EVENT_DESTROYED, "reply-event-destroyed", "the event that a reply names is destroyed before the reply is sent", "B48") \
     X(ALLOC_OFFSET_IGNORED, "alloc-offset-ignored", "a tensor on a GPU is taken to begin where its allocation does", "N26") \
+    X(STORAGE_OFFSET_IGNORED, "storage-offset-ignored", "a tensor on a GPU is taken to begin where the storage that torch shares does", "N26") \
     X(MAPPING_UNCOUNTED, "mapping-uncounted", "a worker that leaves takes the mapping of its GPU memory from others that use it", "N21") \
     X(MAPPING_KEPT, "mapping-kept", "the GPU memory of a worker that is gone stays mapped", "B43") \
     X(MAPPED_ONCE_ONLY, "mapped-once-only", "a handle of GPU memory that was mapped before is refused", "B45")

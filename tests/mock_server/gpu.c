@@ -3,6 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/wire/handle.h"
+
+static bool queue_is_open(struct mock *mock)
+{
+    return mock->gpu.queue != NULL || kvc_cuda_queue_open(&mock->gpu.queue, NULL) == KVC_OK;
+}
+
 /* ---- memory ---- */
 
 static kvc_status check_gpu(const struct kvc_tensor_handle *handle, struct kvc_error *err)
@@ -30,9 +37,11 @@ kvc_status mock_gpu_map(const struct kvc_tensor_handle *handle, struct mock_read
                         struct mock_layer *layer, struct kvc_error *err)
 {
     struct kvc_cu_ipc_memory memory;
+    const uint8_t *ipc_handle;
     uint8_t *base;
     int64_t allocated = 0;
-    memcpy(&memory, handle->ipc_handle.data, sizeof(memory));
+    KVC_GUARD(kvc_handle_ipc(handle, &ipc_handle, err));
+    memcpy(&memory, ipc_handle, sizeof(memory));
     KVC_GUARD(kvc_cuda_map(&memory, &base, &allocated, err));
     kvc_status status = check_gpu(handle, err);
     if (status == KVC_OK)
@@ -43,7 +52,8 @@ kvc_status mock_gpu_map(const struct kvc_tensor_handle *handle, struct mock_read
     }
     layer->mapped = base;
     layer->data = base + (reading.alloc_offset_ignored ? 0 : handle->alloc_offset) +
-                  handle->storage_offset * (int64_t)layer->shape.dtype->size;
+                  (reading.storage_offset_ignored ? 0 : handle->storage_offset) *
+                      (int64_t)layer->shape.dtype->size;
     return KVC_OK;
 }
 
@@ -59,13 +69,32 @@ bool mock_gpu_may_map(struct mock *mock, const struct kvc_tensor_handles *handle
     if (!mock_has(mock, MOCK_DEFECT_MAPPED_ONCE_ONLY))
         return true;
     for (size_t i = 0; i < handles->count; i++) {
-        if (handles->items[i].kind == KVC_HANDLE_CUDA &&
+        if (handles->items[i].kind != KVC_HANDLE_CPU &&
             mock_memory_has(&mock->gpu.mapped_before, handles->items[i].ipc_handle))
             return false;
     }
     for (size_t i = 0; i < handles->count; i++)
         mock_memory_add(&mock->gpu.mapped_before, handles->items[i].ipc_handle);
     return true;
+}
+
+kvc_status mock_gpu_await_owner(struct mock *mock, const struct kvc_tensor_handles *handles,
+                                struct kvc_error *err)
+{
+    for (size_t i = 0; i < handles->count; i++) {
+        const struct kvc_torch_share *torch = &handles->items[i].torch;
+        struct kvc_cu_ipc_event event;
+        if (!torch->has_event)
+            continue;
+        if (torch->ready_event.size != sizeof(event))
+            return kvc_fail(err, KVC_EFORMAT, "an event handle of %zu bytes, not %zu",
+                            torch->ready_event.size, sizeof(event));
+        memcpy(&event, torch->ready_event.data, sizeof(event));
+        if (mock->gpu.queue == NULL)
+            KVC_GUARD(kvc_cuda_queue_open(&mock->gpu.queue, err));
+        KVC_GUARD(kvc_cuda_queue_after(mock->gpu.queue, &event, err));
+    }
+    return KVC_OK;
 }
 
 /* Whether the two have an allocation in common. */
@@ -93,11 +122,6 @@ void mock_gpu_leave(struct mock *mock, struct mock_instance *instance)
 }
 
 /* ---- copies ---- */
-
-static bool queue_is_open(struct mock *mock)
-{
-    return mock->gpu.queue != NULL || kvc_cuda_queue_open(&mock->gpu.queue, NULL) == KVC_OK;
-}
 
 static struct kvc_cuda_transfer transfer_of(const struct mock_kernel_group *group,
                                             const struct kvc_cuda_chunk *chunk)

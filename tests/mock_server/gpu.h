@@ -7,6 +7,9 @@
 
 /* False, with a defect, when one of the handles was mapped before. */
 bool mock_gpu_may_map(struct mock *mock, const struct kvc_tensor_handles *handles);
+/* What is copied from now on is copied after the events that torch sends with the memory it shares. */
+kvc_status mock_gpu_await_owner(struct mock *mock, const struct kvc_tensor_handles *handles,
+                                struct kvc_error *err);
 /* Maps the tensor of a layer, whose shape is known. Everything that the handle says is checked. */
 kvc_status mock_gpu_map(const struct kvc_tensor_handle *handle, struct mock_reading reading,
                         struct mock_layer *layer, struct kvc_error *err);

@@ -142,10 +142,10 @@ kvc_status mock_instance_map(struct mock_instance *instance,
     KVC_GUARD(check_layer_indices(infos, handles->count, err));
     instance->layers = kvc_alloc_zero(handles->count, sizeof(instance->layers[0]));
     instance->layer_count = handles->count;
-    instance->on_gpu = handles->items[0].kind == KVC_HANDLE_CUDA;
+    instance->on_gpu = handles->items[0].kind != KVC_HANDLE_CPU;
     for (size_t i = 0; i < handles->count; i++) {
         struct mock_layer *layer = &instance->layers[i];
-        if ((handles->items[i].kind == KVC_HANDLE_CUDA) != instance->on_gpu)
+        if ((handles->items[i].kind != KVC_HANDLE_CPU) != instance->on_gpu)
             return kvc_fail(err, KVC_EFORMAT, "some tensors are on a GPU, and some are not");
         KVC_GUARD(mock_layout_detect(&handles->items[i], hints, reading, &layer->shape, err));
         KVC_GUARD(instance->on_gpu

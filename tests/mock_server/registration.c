@@ -260,9 +260,11 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
         .length_unchecked = mock_has(mock, MOCK_DEFECT_LENGTH_UNCHECKED),
         .groups_ignored = mock_has(mock, MOCK_DEFECT_GROUPS_IGNORED),
         .alloc_offset_ignored = mock_has(mock, MOCK_DEFECT_ALLOC_OFFSET_IGNORED),
+        .storage_offset_ignored = mock_has(mock, MOCK_DEFECT_STORAGE_OFFSET_IGNORED),
     };
     struct kvc_error err = KVC_ERROR_INIT;
-    if (mock_instance_map(instance, &request->handles, &request->layout_hints, &request->groups,
+    if (mock_gpu_await_owner(mock, &request->handles, &err) != KVC_OK ||
+        mock_instance_map(instance, &request->handles, &request->layout_hints, &request->groups,
                           mock->options.chunk_size, reading, &err) != KVC_OK) {
         mock_instance_free(instance);
         return same ? MOCK_REPLY : mock_refuse(call, "%s", err.what);

@@ -93,11 +93,12 @@ bool mock_same_shape(const struct kvc_group *a, const struct kvc_group *b);
 
 /* How a tensor is to be read. */
 struct mock_reading {
-    bool layout_hint_ignored;  /* a defect */
-    bool kv_first_always;      /* a defect */
-    bool length_unchecked;     /* a defect */
-    bool groups_ignored;       /* a defect */
-    bool alloc_offset_ignored; /* a defect */
+    bool layout_hint_ignored;    /* a defect */
+    bool kv_first_always;        /* a defect */
+    bool length_unchecked;       /* a defect */
+    bool groups_ignored;         /* a defect */
+    bool alloc_offset_ignored;   /* a defect */
+    bool storage_offset_ignored; /* a defect */
 };
 
 /* Finds out a tensor's layout from its shape and the hint (protocol.md 6.1): everything in *group but

@@ -75,13 +75,24 @@ def wrapper(shape, dtype, offset, name):
     return result
 
 
+def cuda_classes():
+    """The module of the wrappers of memory of a GPU."""
+    try:
+        import lmcache.v1.platform.cuda.ipc_wrapper as classes
+    except ImportError:
+        import lmcache.v1.platform.devices.cuda.ipc_wrapper as classes
+    return classes
+
+
+def add_view(result, template, elements=0):
+    for name in ("dtype", "shape", "stride"):
+        setattr(result, name, getattr(template, name))
+    result.storage_offset = elements
+
+
 def cuda_wrapper(shape, dtype, offset):
     """The same for memory of a GPU, `offset` bytes into its allocation."""
-    import torch
-    try:
-        from lmcache.v1.platform.cuda.ipc_wrapper import RawCudaIPCWrapper
-    except ImportError:
-        from lmcache.v1.platform.devices.cuda.ipc_wrapper import RawCudaIPCWrapper
+    RawCudaIPCWrapper = cuda_classes().RawCudaIPCWrapper
     template = wrapper(shape, dtype, 0, "")
     result = object.__new__(RawCudaIPCWrapper)
     result._ipc_handle_reserved = bytes(range(64))
@@ -89,15 +100,76 @@ def cuda_wrapper(shape, dtype, offset):
         result._alloc_offset = offset
     result._nbytes = template.nbytes
     result.handle = None
-    for name in ("dtype", "shape", "stride", "storage_offset"):
-        setattr(result, name, getattr(template, name))
+    add_view(result, template)
     if hasattr(RawCudaIPCWrapper, "close"):
         result._opens = 0
-    result.device_uuid = "7374616e-642d-696e-2064-657669636500"
+    result.device_uuid = CUDA_UUID
     return result
 
 
+def torch_wrapper(shape, dtype, elements, handle):
+    """Memory that torch shares, a tensor `elements` into its storage; SIZE in the handle is that of the storage."""
+    CudaIPCWrapper = cuda_classes().CudaIPCWrapper
+    template = wrapper(shape, dtype, elements, "")
+    result = object.__new__(CudaIPCWrapper)
+    result.handle = tuple(template.nbytes if item is SIZE else item for item in handle)
+    add_view(result, template, elements)
+    result.device_uuid = CUDA_UUID
+    return result
+
+
+def vmm_wrapper(shape, dtype, offset, kind, blob):
+    """Memory of the virtual-memory API; in the order of __init__, and pickled by __getstate__."""
+    template = wrapper(shape, dtype, 0, "")
+    result = object.__new__(cuda_classes().VmmCudaIPCWrapper)
+    result._export_id = bytes(range(16))
+    result._kind, result._fabric_blob, result._fd = kind, blob, None
+    result._alloc_size = 2 << 20
+    result._alloc_offset, result._nbytes = offset, template.nbytes
+    result.handle = result._export_id
+    add_view(result, template)
+    result.device_uuid = CUDA_UUID
+    result._opens = 0
+    return result
+
+
+CUDA_UUID = "7374616e-642d-696e-2064-657669636500"
 CUDA_TENSORS = [((2, 64, 16, 2, 8), "float16", 0), ((64, 16, 32), "bfloat16", 4096), ((7,), "uint8", 1 << 33)]
+SIZE = object()
+IPC, EVENT = bytes(range(64)), bytes(range(64, 128))
+TORCH_TENSORS = [  # shape, dtype, elements before the tensor, torch's tuple
+    ((2, 64, 16, 2, 8), "float16", 0,
+     (0, b"\2c" + IPC, SIZE, 0, b"/torch_4242_123456789_0", 0, EVENT, True)),
+    ((64, 16, 32), "bfloat16", 4096,
+     (7, b"\3c" + IPC, SIZE, 20 << 20, b"/torch_1_2_31", 9999, bytes(64), False)),
+    ((300, 70000), "float32", 3, (1, IPC, SIZE, 1 << 33, b"/torch_1_2_31", 256, EVENT, True)),
+    ((7,), "uint8", 0, (0, None, SIZE, 0, None, 0, None, False)),
+]
+VMM_TENSORS = [((2, 64, 16, 2, 8), "float16", 512, "posix_fd", None), ((4, 5), "uint8", 0, "fabric", IPC)]
+
+
+def c_optional(data):
+    return "NULL" if data is None else c_bytes(data)
+
+
+def c_view(item):
+    return '"%s", %d, {%s}, {%s}' % (str(item.dtype).removeprefix("torch."), len(item.shape),
+                                     ", ".join(map(str, item.shape)), ", ".join(map(str, item.stride)))
+
+
+def gpu_values(release, encoder):
+    """Handles of memory of a GPU that are not raw."""
+    for tensor in TORCH_TENSORS:
+        item = torch_wrapper(*tensor)
+        device, ipc, size, offset, counter, counter_offset, event, has_event = item.handle
+        print('golden_torch_handles\t{{"%s", %s}, %d, %d, %s, %d, %d, %s, %d, %s, %s, %s},' % (
+            release, c_view(item), item.storage_offset, device, c_optional(ipc), size, offset, c_optional(counter),
+            counter_offset, c_optional(event), str(has_event).lower(), c_bytes(encoder.encode([item]))))
+    for tensor in VMM_TENSORS if hasattr(cuda_classes(), "VmmCudaIPCWrapper") else []:
+        item = vmm_wrapper(*tensor)
+        print('golden_vmm_handles\t{{"%s", %s}, "%s", %s, %d, %d, %d, %s},' % (
+            release, c_view(item), item._kind, c_optional(item._fabric_blob), item._alloc_size, item._alloc_offset,
+            item._nbytes, c_bytes(encoder.encode([item]))))
 
 
 def release_values():
@@ -121,6 +193,7 @@ def release_values():
         print('golden_cuda_handles\t{"%s", "%s", %d, {%s}, {%s}, %d, %d, %s},' % (
             release, dtype, len(shape), ", ".join(map(str, shape)), ", ".join(map(str, item.stride)),
             getattr(item, "_alloc_offset", 0), item._nbytes, c_bytes(encoder.encode([item]))))
+    gpu_values(release, encoder)
 
 
 # ---- pickled tensors ----
@@ -284,13 +357,14 @@ def main():
     if sys.argv[2] == "release":
         release_values()
         return
-    lines = {"golden_operations": [], "golden_handles": [], "golden_cuda_handles": []}
+    lines = {"golden_operations": [], "golden_handles": [], "golden_cuda_handles": [], "golden_torch_handles": [],
+             "golden_vmm_handles": []}
     for path, release in [(sys.argv[1], "0.5.1"), (sys.argv[2], "0.5.5"), ("", "0.5.6")]:
         output = subprocess.run([sys.executable, __file__, sys.argv[1], "release", release], check=True,
                                 env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True).stdout
         for line in output.splitlines():
             name, _, value = line.partition("\t")
-            if name == "golden_cuda_handles" or (name in lines and release != "0.5.5"):
+            if name in lines and (release != "0.5.5" or name not in ("golden_operations", "golden_handles")):
                 lines[name].append(value)
     for name, values in lines.items():
         write(name + ".inc", values)

@@ -221,8 +221,8 @@ Test(handle, descriptors_are_closed)
     "a86d65746164617461 85 a56474797065a5696e743634 a5736861706590 a673747269646590"               \
     "ae73746f726167655f6f666673657400 ab6465766963655f75756964a3637075"
 #define NAME_SIZE "a873686d5f6e616d65a22f78 a66e627974657308"
-    assert_error("0.5.6", "85 a474797065a4637564 61" NAME_SIZE "a776657273696f6e01" METADATA, "",
-                 "a handle of type cuda, not cpu_shm or cuda_raw");
+    assert_error("0.5.6", "85 a474797065a36e7075" NAME_SIZE "a776657273696f6e01" METADATA, "",
+                 "a handle of type npu, not cpu_shm, cuda, cuda_raw or cuda_vmm");
     assert_error("0.5.6", "85 a474797065a76370755f73686d" NAME_SIZE "a776657273696f6e02" METADATA,
                  "", "a handle of version 2, not 1");
     assert_error("0.5.6",
@@ -232,21 +232,21 @@ Test(handle, descriptors_are_closed)
                  "missing field");
     assert_error("0.5.6", "90", "", "wrong type");
     assert_error("0.5.6", "85 a474797065a21b5b" NAME_SIZE "a776657273696f6e01" METADATA, "",
-                 "a handle of type \\x1b[, not cpu_shm or cuda_raw");
+                 "a handle of type \\x1b[, not cpu_shm, cuda, cuda_raw or cuda_vmm");
 }
 
 Test(handle, pickles_of_other_things)
 {
-    assert_error("0.5.1", "80044e2e", "",
-                 "the pickle is no CpuShmTensorWrapper or RawCudaIPCWrapper");
+#define NO_WRAPPER                                                                                 \
+    "the pickle is no CpuShmTensorWrapper, CudaIPCWrapper, RawCudaIPCWrapper or VmmCudaIPCWrapper"
+    assert_error("0.5.1", "80044e2e", "", NO_WRAPPER);
     assert_error("0.5.1", "80044e2e00", "", "1 bytes after the handle's pickle");
     /* os.system("x"): read as a tree, called by nobody */
-    assert_error("0.5.1", "8004 8c026f73 8c0673797374656d 93 8c0178 85 52 2e", "",
-                 "the pickle is no CpuShmTensorWrapper or RawCudaIPCWrapper");
+    assert_error("0.5.1", "8004 8c026f73 8c0673797374656d 93 8c0178 85 52 2e", "", NO_WRAPPER);
     assert_error("0.5.1",
                  "8004 8c1b6c6d63616368652e76312e706c6174666f726d2e6370752e73686d"
                  "8c1343707553686d54656e736f7257726170706572 93 29 81 2e",
-                 "", "the pickle is no CpuShmTensorWrapper or RawCudaIPCWrapper");
+                 "", NO_WRAPPER);
     assert_error("0.5.1",
                  "8004 8c1b6c6d63616368652e76312e706c6174666f726d2e6370752e73686d"
                  "8c1343707553686d54656e736f7257726170706572 93 29 81 7d 62 2e",
