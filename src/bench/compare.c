@@ -111,8 +111,8 @@ kvc_status kvc_compare(const struct kvc_compare_options *options, struct kvc_com
     *comparison = (struct kvc_comparison){.kind = options->old.reports[0].kind};
     kvc_status status = one_kind(options, err);
     if (status == KVC_OK)
-        status = comparison->kind == KVC_SAVED_BENCH ? kvc_compare_benches(options, comparison, err)
-                                                     : kvc_compare_runs(options, comparison, err);
+        status = comparison->kind->read != NULL ? kvc_compare_benches(options, comparison, err)
+                                                : kvc_compare_runs(options, comparison, err);
     if (status != KVC_OK)
         kvc_comparison_clear(comparison);
     return status;

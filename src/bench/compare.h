@@ -14,7 +14,7 @@ struct kvc_side {
 
 struct kvc_compare_options {
     struct kvc_side old, new;
-    const struct kvc_limit *limits; /* benches only; none: *.p50 > 1.10 */
+    const struct kvc_limit *limits; /* benches only; none: what their kind has */
     size_t limit_count;
     bool force; /* compare also what is different, and leave out what is not valid */
 };
@@ -59,8 +59,9 @@ struct kvc_check_change {
 };
 
 struct kvc_comparison {
-    enum kvc_saved_kind kind;
-    size_t old_count, new_count; /* reports that took part */
+    const struct kvc_saved_kind *kind;
+    struct kvc_limit usual_limit; /* of the kind, when the options have none */
+    size_t old_count, new_count;  /* reports that took part */
     struct kvc_figure_change *figures;
     size_t figure_count;
     struct kvc_check_change

@@ -10,44 +10,21 @@
 /* The valid ones of a side. */
 struct valid_side {
     const struct kvc_saved *reports[KVC_NOISE_MAX_RUNS];
-    json_t *metrics[KVC_NOISE_MAX_RUNS];
     size_t count;
 };
 
 struct benches {
     const struct kvc_compare_options *options;
     struct kvc_comparison *comparison;
+    const struct kvc_limit *limits;
+    size_t limit_count;
     struct valid_side old, new;
 };
 
-/* Members of metrics that are no operation. */
-static const char *const sections[] = {"config", "results"};
-
-/* What may differ between runs that measure the same. */
-static const char *const free_members[] = {"rpc_url", "transfer_mode", "transfer_path_reason",
-                                           "seed"};
-
-static const struct kvc_limit usual_limit = {
-    .text = "*.p50 > 1.10",
-    .operation = {"*", 1},
-    .figure = {"p50", 3},
-    .relation = KVC_LIMIT_GT,
-    .ratio = 1.10,
-};
-
-static bool is_among(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 static bool is_latency(const char *figure)
 {
-    static const char *const names[] = {"mean", "min", "max"};
-    return is_among(figure, names, KVC_COUNT_OF(names)) ||
-           (figure[0] == 'p' && figure[1] >= '0' && figure[1] <= '9');
+    return strcmp(figure, "mean") == 0 || strcmp(figure, "min") == 0 ||
+           strcmp(figure, "max") == 0 || (figure[0] == 'p' && figure[1] >= '0' && figure[1] <= '9');
 }
 
 /* The figures that are no latency. */
@@ -59,6 +36,9 @@ static const struct {
     {"gigabytes_per_second", "GB/s", 1},
     {"speed", "GB/s", 1},
     {"memcpy_share", "", 1},
+    {"ratio", "", 1},
+    {"best_gigabytes_per_second", "GB/s", 1},
+    {"baseline_gigabytes_per_second", "GB/s", 0},
 };
 
 int kvc_figure_direction(const char *figure)
@@ -82,16 +62,12 @@ const char *kvc_figure_unit(const char *figure)
 static kvc_status not_valid(const struct benches *benches, const struct kvc_saved *report,
                             struct kvc_error *err)
 {
-    const char *verdict = kvc_saved_text(report, "metrics.results.verdict");
-    const char *problem = kvc_saved_text(report, "metrics.results.first_problem");
-    char why[400];
-    snprintf(why, sizeof(why), "%.120s%s%.240s", verdict[0] == '\0' ? "not valid" : verdict,
-             problem[0] == '\0' ? "" : ": ", problem);
     if (benches->options->force) {
-        kvc_compare_note(&benches->comparison->notes, "left out: %s, %s", report->path, why);
+        kvc_compare_note(&benches->comparison->notes, "left out: %s, %s", report->path,
+                         report->bench.why);
         return KVC_OK;
     }
-    kvc_fail(err, KVC_EMISMATCH, "the run is %s; --force leaves it out", why);
+    kvc_fail(err, KVC_EMISMATCH, "the run is %s; --force leaves it out", report->bench.why);
     return kvc_error_set_where(err, "%s", report->path);
 }
 
@@ -100,16 +76,10 @@ static kvc_status take_valid(const struct benches *benches, const struct kvc_sid
 {
     for (size_t i = 0; i < side->count; i++) {
         const struct kvc_saved *report = &side->reports[i];
-        json_t *config, *is_valid, *metrics;
-        KVC_GUARD(kvc_saved_get(report, "metrics", JSON_OBJECT, &metrics, err));
-        KVC_GUARD(kvc_saved_get(report, "metrics.config", JSON_OBJECT, &config, err));
-        KVC_GUARD(kvc_saved_get(report, "metrics.results.valid", JSON_TRUE, &is_valid, err));
-        if (json_is_true(is_valid)) {
-            valid->reports[valid->count] = report;
-            valid->metrics[valid->count++] = metrics;
-        } else {
+        if (report->bench.valid)
+            valid->reports[valid->count++] = report;
+        else
             KVC_GUARD(not_valid(benches, report, err));
-        }
     }
     return valid->count > 0 ? KVC_OK : kvc_fail(err, KVC_EMISMATCH, "no %s run was valid", name);
 }
@@ -120,18 +90,17 @@ static kvc_status same_config(const struct benches *benches, const struct kvc_sa
                               bool swapped, struct kvc_error *err)
 {
     const struct kvc_saved *first = benches->old.reports[0];
-    json_t *config = json_object_get(benches->old.metrics[0], "config");
-    json_t *other = json_object_get(json_object_get(report->root, "metrics"), "config");
+    json_t *config = first->bench.config;
+    json_t *other = report->bench.config;
     const char *name;
     json_t *value;
     json_object_foreach(swapped ? other : config, name, value)
     {
         char place[96];
         json_t *opposite = json_object_get(swapped ? config : other, name);
-        if (is_among(name, free_members, KVC_COUNT_OF(free_members)) ||
-            (swapped && opposite != NULL))
+        if (swapped && opposite != NULL)
             continue;
-        snprintf(place, sizeof(place), "metrics.config.%s", name);
+        snprintf(place, sizeof(place), "%s%s", first->kind->config_place, name);
         KVC_GUARD(kvc_compare_same_member(
             first, swapped ? opposite : value, report, swapped ? value : opposite, place,
             benches->options->force, &benches->comparison->notes, err));
@@ -139,20 +108,14 @@ static kvc_status same_config(const struct benches *benches, const struct kvc_sa
     return KVC_OK;
 }
 
-static bool is_operation(const char *name, const json_t *value)
-{
-    return json_is_object(value) && !is_among(name, sections, KVC_COUNT_OF(sections));
-}
-
 static kvc_status has_operations(const struct benches *benches, const struct kvc_saved *from,
-                                 json_t *operations, const struct kvc_saved *in, json_t *metrics,
-                                 struct kvc_error *err)
+                                 const struct kvc_saved *in, struct kvc_error *err)
 {
     const char *name;
     json_t *value;
-    json_object_foreach(operations, name, value)
+    json_object_foreach(from->bench.operations, name, value)
     {
-        if (!is_operation(name, value) || json_object_get(metrics, name) != NULL)
+        if (json_object_get(in->bench.operations, name) != NULL)
             continue;
         if (benches->options->force) {
             kvc_compare_note(&benches->comparison->notes, "%s is in %s and not in %s", name,
@@ -170,12 +133,11 @@ static kvc_status measured_the_same(const struct benches *benches, const struct 
                                     struct kvc_error *err)
 {
     const struct kvc_saved *first = benches->old.reports[0];
-    json_t *metrics = benches->old.metrics[0];
     for (size_t i = 0; i < side->count; i++) {
         KVC_GUARD(same_config(benches, side->reports[i], false, err));
         KVC_GUARD(same_config(benches, side->reports[i], true, err));
-        KVC_GUARD(has_operations(benches, first, metrics, side->reports[i], side->metrics[i], err));
-        KVC_GUARD(has_operations(benches, side->reports[i], side->metrics[i], first, metrics, err));
+        KVC_GUARD(has_operations(benches, first, side->reports[i], err));
+        KVC_GUARD(has_operations(benches, side->reports[i], first, err));
     }
     return KVC_OK;
 }
@@ -183,11 +145,12 @@ static kvc_status measured_the_same(const struct benches *benches, const struct 
 /* ---- one figure ---- */
 
 /* The figure in every run of a side; false when one does not have it. */
-static bool read_values(const struct valid_side *side, const char *operation, const char *member,
+static bool read_values(const struct valid_side *side, const char *operation, const char *figure,
                         double *values)
 {
     for (size_t i = 0; i < side->count; i++) {
-        const json_t *value = json_object_get(json_object_get(side->metrics[i], operation), member);
+        const json_t *figures = json_object_get(side->reports[i]->bench.operations, operation);
+        const json_t *value = json_object_get(figures, figure);
         if (!json_is_number(value))
             return false;
         values[i] = json_number_value(value);
@@ -249,9 +212,8 @@ static void judge(const struct values *values, struct kvc_figure_change *change)
 static void apply_limits(const struct benches *benches, const struct values *values,
                          struct kvc_figure_change *change)
 {
-    const size_t count = benches->options->limit_count;
-    for (size_t i = 0; i < (count > 0 ? count : 1); i++) {
-        const struct kvc_limit *limit = count > 0 ? &benches->options->limits[i] : &usual_limit;
+    for (size_t i = 0; i < benches->limit_count; i++) {
+        const struct kvc_limit *limit = &benches->limits[i];
         if (!kvc_limit_is_about(limit, change->operation, change->figure) ||
             !kvc_limit_breaks(limit, change->ratio) ||
             (noise_is_known(values) && !is_beyond_noise(values, kvc_limit_is_upper(limit))))
@@ -263,16 +225,14 @@ static void apply_limits(const struct benches *benches, const struct values *val
     }
 }
 
-static void add_figure(struct benches *benches, const char *operation, const char *member)
+static void add_figure(struct benches *benches, const char *operation, const char *figure)
 {
     struct kvc_comparison *comparison = benches->comparison;
     struct values values = {.old_count = benches->old.count, .new_count = benches->new.count};
-    struct kvc_figure_change change = {.operation = operation,
-                                       .figure = member + strlen(operation) + 1};
-    if (!read_values(&benches->old, operation, member, values.old) ||
-        !read_values(&benches->new, operation, member, values.new)) {
-        kvc_compare_note(&comparison->notes, "%s.%s is not in every report", operation,
-                         change.figure);
+    struct kvc_figure_change change = {.operation = operation, .figure = figure};
+    if (!read_values(&benches->old, operation, figure, values.old) ||
+        !read_values(&benches->new, operation, figure, values.new)) {
+        kvc_compare_note(&comparison->notes, "%s.%s is not in every report", operation, figure);
         return;
     }
     change.old = kvc_spread_of(values.old, values.old_count);
@@ -285,26 +245,15 @@ static void add_figure(struct benches *benches, const char *operation, const cha
     comparison->figures[comparison->figure_count++] = change;
 }
 
-/* A figure is a number whose name begins with that of its operation; how often it was measured is none. */
-static bool is_figure(const char *operation, const char *member, const json_t *value)
-{
-    const size_t size = strlen(operation);
-    return json_is_number(value) && strncmp(member, operation, size) == 0 && member[size] == '_' &&
-           strcmp(member + size, "_count") != 0;
-}
-
 static void add_figures(struct benches *benches)
 {
-    const char *operation, *member;
+    const char *operation, *figure;
     json_t *figures, *value;
-    json_object_foreach(benches->old.metrics[0], operation, figures)
+    json_object_foreach(benches->old.reports[0]->bench.operations, operation, figures)
     {
-        if (!is_operation(operation, figures))
-            continue;
-        json_object_foreach(figures, member, value)
+        json_object_foreach(figures, figure, value)
         {
-            if (is_figure(operation, member, value))
-                add_figure(benches, operation, member);
+            add_figure(benches, operation, figure);
         }
     }
 }
@@ -346,7 +295,7 @@ static kvc_status each_limit_is_about_something(const struct benches *benches,
                                                 struct kvc_error *err)
 {
     for (size_t i = 0; i < benches->options->limit_count; i++) {
-        const struct kvc_limit *limit = &benches->options->limits[i];
+        const struct kvc_limit *limit = &benches->limits[i];
         if (count_figures_of(benches->comparison, limit) == 0)
             return no_such_figure(benches->comparison, limit, err);
     }
@@ -371,7 +320,15 @@ static void note_surroundings(const struct benches *benches)
 kvc_status kvc_compare_benches(const struct kvc_compare_options *options,
                                struct kvc_comparison *comparison, struct kvc_error *err)
 {
-    struct benches benches = {.options = options, .comparison = comparison};
+    struct benches benches = {.options = options,
+                              .comparison = comparison,
+                              .limits = options->limits,
+                              .limit_count = options->limit_count};
+    if (options->limit_count == 0) {
+        KVC_GUARD(kvc_limit_parse(comparison->kind->limit, &comparison->usual_limit, err));
+        benches.limits = &comparison->usual_limit;
+        benches.limit_count = 1;
+    }
     KVC_GUARD(take_valid(&benches, &options->old, "old", &benches.old, err));
     KVC_GUARD(take_valid(&benches, &options->new, "new", &benches.new, err));
     KVC_GUARD(measured_the_same(&benches, &benches.old, err));

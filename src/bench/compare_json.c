@@ -93,7 +93,7 @@ static json_t *notes_value(const struct kvc_buffer *notes)
 void kvc_compare_write_json(const struct kvc_compare_options *options,
                             const struct kvc_comparison *comparison, struct kvc_buffer *out)
 {
-    const bool is_bench = comparison->kind == KVC_SAVED_BENCH;
+    const bool is_bench = comparison->kind->read != NULL;
     json_t *changes = json_array();
     for (size_t i = 0; i < comparison->figure_count; i++)
         json_array_append_new(changes,

@@ -141,7 +141,7 @@ static void write_notes(const char *notes, bool markdown, struct kvc_buffer *out
 static void write_end(const struct kvc_comparison *comparison, struct kvc_buffer *out)
 {
     const size_t count = comparison->regression_count;
-    if (comparison->kind == KVC_SAVED_RUN)
+    if (comparison->kind->read == NULL)
         kvc_buffer_printf(out, "%zu checks as before, %zu not. ", comparison->same_count,
                           comparison->check_count);
     if (count == 0)
@@ -160,7 +160,7 @@ void kvc_compare_write_text(const struct kvc_compare_options *options,
     kvc_buffer_append_text(out, markdown ? "; " : "\n");
     write_side("new", &options->new, comparison->new_count, out);
     kvc_buffer_append_text(out, "\n\n");
-    if (comparison->kind == KVC_SAVED_BENCH)
+    if (comparison->kind->read != NULL)
         write_figures(options, comparison, all, markdown, out);
     else
         write_checks(comparison, markdown, out);

@@ -1,9 +1,13 @@
 #include "src/bench/limit.h"
 
+#include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_"
+/* Some benches name an operation with its axes; * stands for any part. */
+#define OPERATION_CHARACTERS NAME_CHARACTERS "-/*"
 
 /* Longer ones first. */
 static const struct {
@@ -62,8 +66,7 @@ kvc_status kvc_limit_parse(const char *text, struct kvc_limit *limit, struct kvc
 {
     *limit = (struct kvc_limit){.text = text};
     const char *cursor = skip_spaces(text);
-    limit->operation =
-        (struct kvc_str){cursor, *cursor == '*' ? 1 : strspn(cursor, NAME_CHARACTERS)};
+    limit->operation = (struct kvc_str){cursor, strspn(cursor, OPERATION_CHARACTERS)};
     if (limit->operation.size == 0)
         return refuse(text, cursor, "an operation", err);
     cursor += limit->operation.size;
@@ -85,8 +88,11 @@ kvc_status kvc_limit_parse(const char *text, struct kvc_limit *limit, struct kvc
 
 bool kvc_limit_is_about(const struct kvc_limit *limit, const char *operation, const char *figure)
 {
-    return (kvc_str_is(limit->operation, "*") || kvc_str_is(limit->operation, operation)) &&
-           kvc_str_is(limit->figure, figure);
+    char pattern[256];
+    if (limit->operation.size >= sizeof(pattern) || !kvc_str_is(limit->figure, figure))
+        return false;
+    snprintf(pattern, sizeof(pattern), KVC_STR_FMT, KVC_STR_ARG(limit->operation));
+    return fnmatch(pattern, operation, FNM_NOESCAPE) == 0;
 }
 
 bool kvc_limit_breaks(const struct kvc_limit *limit, double ratio)

@@ -8,7 +8,7 @@ enum kvc_limit_relation { KVC_LIMIT_GT, KVC_LIMIT_GE, KVC_LIMIT_LT, KVC_LIMIT_LE
 
 struct kvc_limit {
     const char *text;         /* as given; operation and figure are views of it */
-    struct kvc_str operation; /* "*": any */
+    struct kvc_str operation; /* * in it stands for any text */
     struct kvc_str figure;
     enum kvc_limit_relation relation;
     double ratio;

@@ -4,16 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The versions of each report that are read here. */
-static const struct {
-    enum kvc_saved_kind kind;
-    const char *name;
-    const char *marker, *marked; /* a member of the report, and what it holds */
-    const char *version;         /* the member with the version */
-    json_int_t newest;
-} kinds[] = {
-    {KVC_SAVED_BENCH, "bench server", "title", "Server Bench Result", "schema_version", 1},
-    {KVC_SAVED_RUN, "run", "kind", "run", "schema", 1},
+static const struct kvc_saved_kind kinds[] = {
+    {.name = "run --json", .marker = "kind", .marked = "run", .version = "schema", .newest = 1},
+    {.name = "bench server --format json",
+     .marker = "title",
+     .marked = "Server Bench Result",
+     .version = "schema_version",
+     .newest = 1,
+     .limit = "*.p50 > 1.10",
+     .config_place = "metrics.config.",
+     .read = kvc_saved_read_server},
+    {.name = "bench transfer --format json",
+     .marker = "kind",
+     .marked = "bench-transfer",
+     .version = "schema",
+     .newest = 1,
+     .limit = "*.ratio < 0.90",
+     .config_place = "",
+     .read = kvc_saved_read_transfer},
 };
 
 static kvc_status read_file(const char *path, struct kvc_buffer *text, struct kvc_error *err)
@@ -62,7 +70,7 @@ static kvc_status recognise(struct kvc_saved *saved, struct kvc_error *err)
         if (marked == NULL || strcmp(marked, kinds[i].marked) != 0 || !json_is_integer(version))
             continue;
         const json_int_t number = json_integer_value(version);
-        saved->kind = kinds[i].kind;
+        saved->kind = &kinds[i];
         if (number >= 1 && number <= kinds[i].newest)
             return KVC_OK;
         return kvc_fail(err, KVC_EUSAGE,
@@ -70,8 +78,18 @@ static kvc_status recognise(struct kvc_saved *saved, struct kvc_error *err)
                         kinds[i].name, (long long)number, (long long)kinds[i].newest);
     }
     kvc_fail(err, KVC_EUSAGE, "is no report that can be compared");
-    return kvc_error_set_expected(
-        err, "what `kvconform bench server --format json` or `kvconform run --json` wrote");
+    struct kvc_buffer names = {0};
+    for (size_t i = 0; i < KVC_COUNT_OF(kinds); i++)
+        kvc_buffer_printf(&names, "%s`kvconform %s`", i == 0 ? "" : ", ", kinds[i].name);
+    kvc_error_set_expected(err, "what one of these wrote: %s", kvc_buffer_text(&names));
+    kvc_buffer_clear(&names);
+    return KVC_EUSAGE;
+}
+
+/* The error's place begins with the file. */
+static kvc_status read_bench(struct kvc_saved *saved, struct kvc_error *err)
+{
+    return saved->kind->read == NULL ? KVC_OK : saved->kind->read(saved, &saved->bench, err);
 }
 
 kvc_status kvc_saved_open(const char *path, struct kvc_saved *saved, struct kvc_error *err)
@@ -80,16 +98,22 @@ kvc_status kvc_saved_open(const char *path, struct kvc_saved *saved, struct kvc_
     kvc_status status = parse(path, &saved->root, err);
     if (status == KVC_OK)
         status = recognise(saved, err);
-    if (status == KVC_OK)
-        return KVC_OK;
-    kvc_error_prepend_where(err, "%s%s", path, err != NULL && err->where[0] != '\0' ? ": " : "");
-    kvc_saved_close(saved);
+    if (status != KVC_OK)
+        kvc_error_prepend_where(err, "%s%s", path,
+                                err != NULL && err->where[0] != '\0' ? ": " : "");
+    else
+        status = read_bench(saved, err);
+    if (status != KVC_OK)
+        kvc_saved_close(saved);
     return status;
 }
 
 void kvc_saved_close(struct kvc_saved *saved)
 {
+    json_decref(saved->bench.config);
+    json_decref(saved->bench.operations);
     json_decref(saved->root);
+    saved->bench = (struct kvc_saved_bench){0};
     saved->root = NULL;
 }
 

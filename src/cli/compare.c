@@ -39,7 +39,8 @@ static const struct kvc_option compare_table[] = {
      .offset = FLAG(fail_if),
      .argument = "LIMIT",
      .help = "OPERATION.FIGURE > RATIO (or >= < <=) of new to old, such as 'warm_retrieve.p99 > "
-             "1.10'; * is every operation; may be given several times (default: '*.p50 > 1.10')"},
+             "1.10'; * stands for any part of an operation's name; may be given several times "
+             "(default: '*.p50 > 1.10', of bench transfer '*.ratio < 0.90')"},
     {.name = "force",
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(force),

@@ -22,6 +22,17 @@ def bench(p50=10.0, p99=20.0, shape="(2,64,16,2,8):float16:2", **config):
         "warm_retrieve": {"warm_retrieve_count": 3, "warm_retrieve_p50": p50, "warm_retrieve_p99": p99}}}
 
 
+def transfer(*ratios, interrupted=False, **members):
+    """A report of `bench transfer`: gather by one thread, by two, …"""
+    return {"schema": 1, "kind": "bench-transfer", "device": "cpu", "device_is": "", "clock": "cpu", "repeat": 9,
+            "interrupted": interrupted, "results": [
+                {"layout": "nhd", "dtype": "float16", "num_heads": 8, "head_size": 128, "block_size": 16,
+                 "num_layers": 32, "chunk_tokens": 256, "chunks": 2, "bytes": 67108864, "threads": 1 + i,
+                 "block_order": "shuffled", "operation": "gather", "version": "fast", "baseline": "memcpy",
+                 "gigabytes_per_second": 10 * ratio, "baseline_gigabytes_per_second": 10.0, "ratio": ratio,
+                 "ratios": [ratio], "ratio_min": ratio, **members} for i, ratio in enumerate(ratios)]}
+
+
 def run(outcomes, **members):
     """A report of `run`: {id: outcome}."""
     return {"schema": 1, "kind": "run",
@@ -108,6 +119,7 @@ class Files(Compare):
                 ("newer", b'{"kind": "run", "schema": 99}', "version 99"),
                 ("newer bench", b'{"title": "Server Bench Result", "schema_version": 99}', "version 99"),
                 ("hollow", b'{"title": "Server Bench Result", "schema_version": 1}', "metrics: is missing"),
+                ("hollow transfer", b'{"kind": "bench-transfer", "schema": 1}', "results: is missing"),
                 ("hollow run", b'{"kind": "run", "schema": 1}', "run.dialect: is missing")):
             with self.subTest(name):
                 bad = self.file("bad.json", content)
@@ -270,6 +282,45 @@ class Benches(Compare):
             self.assertEqual(file.read(), done.stdout)
 
 
+class Transfers(Compare):
+    name = "gather/fast/nhd/float16/8/128/67108864/1"
+
+    def test_figures(self):
+        done = self.compare([transfer(x, 2) for x in (1, 1.1, 1.2)], [transfer(x, 2) for x in (0.5, 0.6, 0.7)],
+                            "--format", "json", status=1)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["of"], report["regressions"]), ("bench", 1))
+        figures = {(f["operation"], f["figure"]): f for f in report["figures"]}
+        self.assertEqual({figure for operation, figure in figures if operation == self.name},
+                         {"ratio", "gigabytes_per_second", "baseline_gigabytes_per_second"})
+        self.assertEqual((figures[self.name, "ratio"]["verdict"], figures[self.name, "ratio"]["limit"]),
+                         ("regression", "*.ratio < 0.90"))
+        self.assertEqual(figures[self.name, "gigabytes_per_second"]["verdict"], "worse")
+        self.assertEqual(figures[self.name, "gigabytes_per_second"]["unit"], "GB/s")
+        self.assertEqual(figures[self.name[:-1] + "2", "ratio"]["verdict"], "same")
+
+    def test_limits(self):
+        for limit, status in (("gather/*.ratio < 0.9", 1), ("gather/fast/nhd/*/2.ratio < 0.9", 0),
+                              ("*/1.gigabytes_per_second < 0.9", 1), ("*.ratio > 1.1", 0)):
+            self.compare(transfer(1, 1), transfer(0.5, 1), "--fail-if", limit, status=status)
+        a = self.file("a.json", transfer(1))
+        self.refused(a, a, "--fail-if", "scatter/*.ratio < 1", says=["no figure 'scatter/*.ratio'"])
+
+    def test_refused(self):
+        for members, says in (({"chunk_tokens": 512}, "chunk_tokens: is not what"),
+                              ({"block_order": "sequential"}, "block_order"), ({"dtype": "uint8"}, "has no 'gather")):
+            self.assertIn(says, self.compare(transfer(1), transfer(1, **members), status=2).stderr)
+        self.compare(transfer(1), bench(), status=2)
+        self.assertIn("interrupted", self.compare(transfer(1), transfer(1, interrupted=True), status=1).stderr)
+        self.assertIn("no results", self.compare(transfer(1), transfer(), status=1).stderr)
+        for row, says in (({"threads": 1.5}, "results[0].threads"), ({"operation": None}, "results[0].operation")):
+            bad = self.file("bad.json", transfer(1, **row))
+            self.refused(bad, bad, says=["bad.json: " + says])
+        twice = transfer(1, 1, threads=1)
+        bad = self.file("bad.json", twice)
+        self.refused(bad, bad, says=["results[1].operation", "before"])
+
+
 class Runs(Compare):
     def test_same(self):
         done = self.compare(run({"a/b": "pass", "a/c": "fail"}), run({"a/c": "fail", "a/b": "pass"}), status=0)
@@ -338,6 +389,13 @@ class OwnReports(Compare):
                             PROGRAM + " mock --bind tcp://127.0.0.1:{rpc_port} --http 127.0.0.1:{http_port} " +
                             " ".join(defect)], capture_output=True)
             self.assertEqual(self.call(path, path).returncode, status)
+
+
+    def test_transfer(self):
+        path = os.path.join(self.folder.name, "transfer.json")
+        subprocess.run([PROGRAM, "bench", "transfer", "--bytes", "1MiB", "--layers", "1", "--repeat", "1", "--format", "json",
+                        "--output", path], capture_output=True, check=True)
+        self.assertEqual(self.call(path, path).returncode, 0)
 
 
 if __name__ == "__main__":

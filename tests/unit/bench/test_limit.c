@@ -15,6 +15,8 @@ Test(limit, parts)
         {"a.b>=1", "a", "b", KVC_LIMIT_GE, 1},
         {"  *.p99.9\t< .5 ", "*", "p99.9", KVC_LIMIT_LT, 0.5},
         {"cold_store.gb_per_s <= 0.95", "cold_store", "gb_per_s", KVC_LIMIT_LE, 0.95},
+        {"gather/*/flashinfer-nhd/*.ratio<0.9", "gather/*/flashinfer-nhd/*", "ratio", KVC_LIMIT_LT,
+         0.9},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(cases); i++) {
         struct kvc_limit limit;
@@ -51,7 +53,7 @@ Test(limit, refused_with_the_place)
         {"a.p99 > 0x2", 9},
         {"a.p99 > 1 2", 11},
         {"a.p99 >> 1", 8},
-        {"**.p99 > 1", 2},
+        {"[a].p99 > 1", 1},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(cases); i++) {
         struct kvc_limit limit;
