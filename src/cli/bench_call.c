@@ -109,7 +109,7 @@ static int run_bench_call(int argc, char **argv)
     struct flags flags = {.rounds = 20, .calls = 500, .format = "terminal"};
     const struct kvc_option_group groups[] = {
         {"Bench", options, KVC_COUNT_OF(options), &flags},
-        {"Target", kvc_target_flag_table, kvc_target_flag_count, &flags.target},
+        kvc_target_flag_group(true, &flags.target),
     };
     const struct kvc_command_line line = {
         .usage = "kvconform bench call [OPTION…]",

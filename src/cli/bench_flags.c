@@ -223,8 +223,7 @@ void kvc_bench_flags_groups(struct kvc_bench_flags *flags,
         (struct kvc_option_group){"Report", report_options, KVC_COUNT_OF(report_options), flags};
     groups[3] =
         (struct kvc_option_group){"Profile", profile_options, KVC_COUNT_OF(profile_options), flags};
-    groups[4] = (struct kvc_option_group){"Target", kvc_target_flag_table, kvc_target_flag_count,
-                                          &flags->target};
+    groups[4] = kvc_target_flag_group(true, &flags->target);
 }
 
 static kvc_status check_amounts(const struct kvc_bench_flags *flags, struct kvc_error *err)

@@ -42,9 +42,9 @@ struct kvc_target_flags {
     struct kvc_texts defects; /* of the mock */
 };
 
-/* --rpc-url, --url, --launch, --launch-log, --dialect, --timeout, --start-timeout, --defect. */
-extern const struct kvc_option kvc_target_flag_table[];
-extern const size_t kvc_target_flag_count;
+/* --rpc-url, --url, --launch, --launch-log, --dialect, --timeout, --start-timeout; or_mock: also --defect,
+ * for a command that starts the bundled mock server when no other is given. */
+struct kvc_option_group kvc_target_flag_group(bool or_mock, struct kvc_target_flags *flags);
 
 enum {
     KVC_DEFAULT_TIMEOUT_MS = 5000,

@@ -124,11 +124,11 @@ static int command_identify(int argc, char **argv)
     struct identify_flags flags = {.format = "text"};
     struct kvc_target_flags target_flags = {0};
     const struct kvc_option_group groups[] = {
-        {"Target", kvc_target_flag_table, kvc_target_flag_count, &target_flags},
-        {"Output", identify_table, KVC_COUNT_OF(identify_table), &flags},
+        kvc_target_flag_group(false, &target_flags),
+        {"What to say", identify_table, KVC_COUNT_OF(identify_table), &flags},
     };
     const struct kvc_command_line line = {
-        .usage = "kvconform identify --rpc-url URL [OPTION…]",
+        .usage = "kvconform identify --rpc-url URL | --launch CMD [OPTION…]",
         .about = "Which dialect a server speaks, found without changing its state.",
         .groups = groups,
         .group_count = KVC_COUNT_OF(groups),
@@ -138,7 +138,6 @@ static int command_identify(int argc, char **argv)
     int exit_status = 0;
     if (kvc_options_parse(&line, argc, argv, &arguments, &count, &exit_status))
         exit_status = identify(&target_flags, &flags);
-    kvc_texts_clear(&target_flags.defects);
     return exit_status;
 }
 

@@ -155,9 +155,7 @@ void kvc_run_flags_groups(struct run_flags *flags, struct kvc_target_flags *targ
 {
     groups[0] = (struct kvc_option_group){"What to run", selection_table,
                                           KVC_COUNT_OF(selection_table), flags};
-    groups[1] =
-        (struct kvc_option_group){"Target (default: the bundled mock server)",
-                                  kvc_target_flag_table, kvc_target_flag_count, target_flags};
+    groups[1] = kvc_target_flag_group(true, target_flags);
     groups[2] = (struct kvc_option_group){"How to run it", execution_table,
                                           KVC_COUNT_OF(execution_table), flags};
     groups[3] = (struct kvc_option_group){"What to expect and report", report_table,

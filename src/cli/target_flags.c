@@ -10,7 +10,7 @@
 
 #define FLAG(member) offsetof(struct kvc_target_flags, member)
 
-const struct kvc_option kvc_target_flag_table[] = {
+static const struct kvc_option target_table[] = {
     {.name = "rpc-url",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(rpc_url),
@@ -39,7 +39,7 @@ const struct kvc_option kvc_target_flag_table[] = {
      .argument = "RELEASE",
      .help =
          "what the server speaks, by any release that speaks it, such as 0.5.1; auto (default): "
-         "find out without changing the server's state; for the mock: what it is to speak"},
+         "find out without changing the server's state"},
     {.name = "timeout",
      .kind = KVC_OPTION_SECONDS,
      .offset = FLAG(timeout_ms),
@@ -57,7 +57,16 @@ const struct kvc_option kvc_target_flag_table[] = {
      .help = "start the bundled mock server with a defect; may be given several times; `kvconform "
              "mock --list-defects` shows them"},
 };
-const size_t kvc_target_flag_count = KVC_COUNT_OF(kvc_target_flag_table);
+
+struct kvc_option_group kvc_target_flag_group(bool or_mock, struct kvc_target_flags *flags)
+{
+    enum { COUNT = KVC_COUNT_OF(target_table), ABOUT_THE_MOCK = 1 };
+    return or_mock
+               ? (struct kvc_option_group){"Target (default: the bundled mock server, which "
+                                           "speaks what --dialect says)",
+                                           target_table, COUNT, flags}
+               : (struct kvc_option_group){"Target", target_table, COUNT - ABOUT_THE_MOCK, flags};
+}
 
 kvc_status kvc_dialect_flag_resolve(const char *text, const struct kvc_dialect **dialect,
                                     struct kvc_error *err)

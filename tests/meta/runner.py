@@ -346,7 +346,8 @@ class Usage(unittest.TestCase):
                 (["run", "--se", "x"], ["--se", "select", "seed"]),
                 (["list", "--select", "made/pas"], ["made/pass"]),
                 (["decode", PROGRAM], [PROGRAM]),
-                (["identify"], ["--rpc-url"])):
+                (["identify"], ["--rpc-url"]),
+                (["identify", "--rpc-url", "tcp://127.0.0.1:1", "--defect", "never-answers"], ["--defect"])):
             with self.subTest(arguments):
                 self.refused(*arguments, words=words)
 
@@ -515,6 +516,7 @@ class Usage(unittest.TestCase):
         for word in ("--select PATTERN", "-j, --jobs N", "--rpc-url URL", "--expect FILE"):
             self.assertIn(word, done.stdout)
         self.assertEqual(call().returncode, 2)
+        self.assertNotIn("mock", call("identify", "--help").stdout)
 
     def test_every_defect_has_a_line(self):
         lines = call("mock", "--list-defects").stdout.splitlines()
