@@ -161,6 +161,22 @@ static void probe_engine_driven(struct probe *probe)
 
 /* ---- what else answers ---- */
 
+/* Until its result is fetched the server keeps a task. */
+static void fetch_p2p_result(const struct probe *probe, int64_t task)
+{
+    enum { RETRY_MS = 10 };
+    const struct kvc_request query = {.op = KVC_OP_P2P_QUERY_LOOKUP_RESULTS, .task_id = task};
+    const int64_t deadline = kvc_now_ms() + probe->options->timeout_ms;
+    bool is_running = true;
+    while (is_running && kvc_now_ms() < deadline) {
+        struct kvc_reply reply;
+        is_running = kvc_rpc_call(&probe->rpc, &query, &reply, NULL) == KVC_OK && reply.is_void;
+        kvc_reply_clear(&reply);
+        if (is_running)
+            kvc_sleep_ms(RETRY_MS);
+    }
+}
+
 static bool p2p_answers(const struct probe *probe)
 {
     if (!probe->rpc.dialect->has[KVC_OP_P2P_LOOKUP_AND_LOCK])
@@ -177,8 +193,10 @@ static bool p2p_answers(const struct probe *probe)
                                         .object_layout = {{&shape, 1}, {&dtype, 1}}};
     int64_t task = 0;
     struct kvc_error err = KVC_ERROR_INIT;
-    return kvc_rpc_call_count(&probe->rpc, &request, &task, &err) == KVC_OK ||
-           !is_absent(probe, &err);
+    if (kvc_rpc_call_count(&probe->rpc, &request, &task, &err) != KVC_OK)
+        return !is_absent(probe, &err);
+    fetch_p2p_result(probe, task);
+    return true;
 }
 
 static bool status_has_counters(const struct kvc_buffer *body)

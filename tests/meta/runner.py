@@ -13,6 +13,7 @@ import sys
 import tempfile
 import termios
 import unittest
+import urllib.request
 
 PROGRAM = sys.argv[1]
 FAST = ["--seed", "1", "--color", "never", "--timeout", "1"]
@@ -191,6 +192,17 @@ class Servers(unittest.TestCase):
         self.assertEqual(run.outcome("server/path/engine_driven_inline"), "skip")
         self.assertIn("offers a shared-memory pool",
                       run.results["server/path/engine_driven_inline"]["message"])
+
+    def test_attached_server_is_left_as_it_was(self):
+        def status():
+            with urllib.request.urlopen(http + "/status") as answer:
+                return json.load(answer)
+
+        with self.mock() as (url, http):
+            before = status()
+            run = Run("--rpc-url", url, "--url", http, "--select", "made/pass")
+            self.assertEqual(run.status, 0, run.stderr)
+            self.assertEqual(status(), before)
 
     def test_launched_server(self):
         run = Run("--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} "
