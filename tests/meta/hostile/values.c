@@ -247,7 +247,7 @@ static const struct behaviour rows[] = {
     ROW("retrieve/success-without-slots", "success without slots or data", "0 1 1 0", READ,
         success_without_slots),
     ROW("never-success", "every transfer fails", "0 1 1 1", TRANSFER_OPS, never_success),
-    ROW("long-event-handle", "an event handle of 64 MiB", "0 13 0 1",
+    ROW("long-event-handle", "an event handle of 64 MiB", "0 13 0 13",
         OP_BIT(KVC_OP_STORE) | OP_BIT(KVC_OP_RETRIEVE), long_event_handle),
     ROW("p2p-addresses-outside", "objects behind the pool's end", "0 1 0 0",
         OP_BIT(KVC_OP_P2P_QUERY_LOOKUP_RESULTS), addresses_outside),
