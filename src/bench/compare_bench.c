@@ -33,6 +33,13 @@ static const struct {
     int direction;
 } others[] = {
     {"tokens_per_second", "tokens/s", 1},
+    {"tokens_per_second_mean", "tokens/s", 1},
+    {"tokens_per_second_p50", "tokens/s", 1},
+    {"tokens_per_second_p90", "tokens/s", 1},
+    {"tokens_per_second_p99", "tokens/s", 1},
+    {"requests_per_second", "requests/s", 1},
+    {"keys_per_second", "keys/s", 1},
+    {"megabytes_per_second", "MB/s", 1},
     {"gigabytes_per_second", "GB/s", 1},
     {"speed", "GB/s", 1},
     {"memcpy_share", "", 1},
@@ -311,6 +318,7 @@ static void note_surroundings(const struct benches *benches)
         {"suite_version", "version of kvconform"},
         {"machine.cpu", "processor"},
         {"machine.kernel", "kernel"},
+        {"metrics.config.l2_adapter_json", "L2 adapter"},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(texts); i++)
         kvc_compare_note_text(benches->old.reports[0], benches->new.reports[0], texts[i].place,

@@ -265,9 +265,9 @@ void kvc_bench_engine_write_json(const struct kvc_bench_engine_options *bench,
                                  const struct kvc_bench_engine_result *result,
                                  struct kvc_buffer *out)
 {
-    json_t *report =
-        json_pack("{s:i, s:s, s:o, s:o}", "schema_version", JSON_VERSION, "suite_version",
-                  KVC_VERSION, "config", config_json(bench), "results", results_json(result));
+    json_t *report = json_pack("{s:s, s:i, s:s, s:o, s:o}", "title", "Engine Benchmark Result",
+                               "schema_version", JSON_VERSION, "suite_version", KVC_VERSION,
+                               "config", config_json(bench), "results", results_json(result));
     char *text = json_dumps(report, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
     kvc_buffer_append_text(out, text == NULL ? "{}" : text);
     kvc_buffer_append_byte(out, '\n');

@@ -14,6 +14,22 @@ static const struct kvc_saved_kind kinds[] = {
      .limit = "*.p50 > 1.10",
      .config_place = "metrics.config.",
      .read = kvc_saved_read_server},
+    {.name = "bench engine --json",
+     .marker = "title",
+     .marked = "Engine Benchmark Result",
+     .version = "schema_version",
+     .newest = 1,
+     .limit = "*.p50 > 1.10",
+     .config_place = "",
+     .read = kvc_saved_read_engine},
+    {.name = "bench l2 --format json",
+     .marker = "title",
+     .marked = "L2 Adapter Benchmark Result",
+     .version = "schema_version",
+     .newest = 1,
+     .limit = "*.p50 > 1.10",
+     .config_place = "metrics.config.",
+     .read = kvc_saved_read_l2},
     {.name = "bench transfer --format json",
      .marker = "kind",
      .marked = "bench-transfer",
@@ -160,4 +176,18 @@ const char *kvc_saved_text(const struct kvc_saved *saved, const char *place)
 bool kvc_saved_is_true(const struct kvc_saved *saved, const char *place)
 {
     return json_is_true(find(saved, place));
+}
+
+kvc_status kvc_saved_read_verdict(const struct kvc_saved *saved, const char *valid_place,
+                                  const char *verdict_place, const char *problem,
+                                  struct kvc_saved_bench *bench, struct kvc_error *err)
+{
+    const char *verdict = kvc_saved_text(saved, verdict_place);
+    json_t *valid;
+    KVC_GUARD(kvc_saved_get(saved, valid_place, JSON_TRUE, &valid, err));
+    bench->valid = json_is_true(valid);
+    snprintf(bench->why, sizeof(bench->why), "%.120s%s%.240s",
+             verdict[0] == '\0' ? "not valid" : verdict,
+             problem == NULL || problem[0] == '\0' ? "" : ": ", problem == NULL ? "" : problem);
+    return KVC_OK;
 }

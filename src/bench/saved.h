@@ -58,8 +58,18 @@ bool kvc_saved_is_true(const struct kvc_saved *saved, const char *place);
 
 /* ---- how each kind of bench is read ---- */
 
+/* For those below: whether it is valid, and why not, from the places of true or false and of a verdict, and the first
+ * problem (NULL or "": none is known). KVC_EUSAGE. */
+kvc_status kvc_saved_read_verdict(const struct kvc_saved *saved, const char *valid_place,
+                                  const char *verdict_place, const char *problem,
+                                  struct kvc_saved_bench *bench, struct kvc_error *err);
+
 kvc_status kvc_saved_read_server(const struct kvc_saved *saved, struct kvc_saved_bench *bench,
                                  struct kvc_error *err);
+kvc_status kvc_saved_read_engine(const struct kvc_saved *saved, struct kvc_saved_bench *bench,
+                                 struct kvc_error *err);
+kvc_status kvc_saved_read_l2(const struct kvc_saved *saved, struct kvc_saved_bench *bench,
+                             struct kvc_error *err);
 kvc_status kvc_saved_read_transfer(const struct kvc_saved *saved, struct kvc_saved_bench *bench,
                                    struct kvc_error *err);
 

@@ -1,5 +1,4 @@
 /* What `bench server --format json` wrote, in the form in which benches are compared. */
-#include <stdio.h>
 #include <string.h>
 
 #include "src/bench/saved.h"
@@ -35,23 +34,12 @@ static json_t *figures_of(const char *operation, json_t *members)
     return figures;
 }
 
-static void read_validity(const struct kvc_saved *saved, const json_t *valid,
-                          struct kvc_saved_bench *bench)
-{
-    const char *verdict = kvc_saved_text(saved, "metrics.results.verdict");
-    const char *problem = kvc_saved_text(saved, "metrics.results.first_problem");
-    bench->valid = json_is_true(valid);
-    snprintf(bench->why, sizeof(bench->why), "%.120s%s%.240s",
-             verdict[0] == '\0' ? "not valid" : verdict, problem[0] == '\0' ? "" : ": ", problem);
-}
-
 kvc_status kvc_saved_read_server(const struct kvc_saved *saved, struct kvc_saved_bench *bench,
                                  struct kvc_error *err)
 {
-    json_t *metrics, *config, *valid, *value;
+    json_t *metrics, *config, *value;
     KVC_GUARD(kvc_saved_get(saved, "metrics", JSON_OBJECT, &metrics, err));
     KVC_GUARD(kvc_saved_get(saved, "metrics.config", JSON_OBJECT, &config, err));
-    KVC_GUARD(kvc_saved_get(saved, "metrics.results.valid", JSON_TRUE, &valid, err));
     bench->config = json_copy(config);
     for (size_t i = 0; i < KVC_COUNT_OF(free_members); i++)
         json_object_del(bench->config, free_members[i]);
@@ -62,6 +50,7 @@ kvc_status kvc_saved_read_server(const struct kvc_saved *saved, struct kvc_saved
         if (json_is_object(value) && !is_section(name))
             json_object_set_new(bench->operations, name, figures_of(name, value));
     }
-    read_validity(saved, valid, bench);
-    return KVC_OK;
+    return kvc_saved_read_verdict(saved, "metrics.results.valid", "metrics.results.verdict",
+                                  kvc_saved_text(saved, "metrics.results.first_problem"), bench,
+                                  err);
 }

@@ -33,6 +33,29 @@ def transfer(*ratios, interrupted=False, **members):
                  "ratios": [ratio], "ratio_min": ratio, **members} for i, ratio in enumerate(ratios)]}
 
 
+def engine(ttft=10.0, decode=50.0, valid=True, **settings):
+    """A report of `bench engine` with a few of its figures."""
+    return {"title": "Engine Benchmark Result", "schema_version": 1, "suite_version": "0.1.0",
+            "config": {"engine_url": "http://h:1", "model": "m", "workload": "long-doc-qa", "seed": 42, "output_dir": ".",
+                       "export_csv": True, "settings": {"seed": 42, "ldqa_document_length": 400, **settings}},
+            "results": {"valid": valid, "run": "valid" if valid else "not valid: requests failed",
+                        "failures": [] if valid else [{"count": 1, "reason": "HTTP 500"}], "total_requests": 4,
+                        "calibration_problem": "", "p50_ttft_ms": ttft, "p99_ttft_ms": 2 * ttft,
+                        "p50_decode_speed": decode, "p50_inter_token_ms": None, "request_throughput": 2.5}}
+
+
+def l2(store=10.0, load=5.0, place="/a", **config):
+    """A report of `bench l2`, all three operations."""
+    operations = [{"operation": name, "rounds": 3, "duration_p50_ms": ms, "duration_p99_ms": 2 * ms,
+                   "throughput_avg_mbps": 0 if name == "Lookup" else 1000 / ms, "ops_per_sec_avg": 32000 / ms}
+                  for name, ms in (("Store", store), ("Lookup", 1.0), ("Load", load))]
+    return {"title": "L2 Adapter Benchmark Result", "schema_version": 1, "suite_version": "0.1.0", "metrics": {
+        "config": {"adapter": "FSL2Adapter", "l2_adapter_json": '{"type":"fs","base_path":"%s"}' % place,
+                   "num_keys": 32, **config},
+        **{"op_%d" % i: operation for i, operation in enumerate(operations)},
+        "results": {"run": "valid", "first_problem": "", "valid": True}}}
+
+
 def run(outcomes, **members):
     """A report of `run`: {id: outcome}."""
     return {"schema": 1, "kind": "run",
@@ -321,6 +344,62 @@ class Transfers(Compare):
         self.refused(bad, bad, says=["results[1].operation", "before"])
 
 
+class OtherBenches(Compare):
+    """`bench engine` and `bench l2`: what differs from `bench server` is what their reports look like."""
+
+    def test_engine(self):
+        self.compare(engine(), engine(ttft=10.9, decode=100), status=0)
+        done = self.compare(engine(), engine(ttft=11.1), status=1)
+        self.assertRegex(done.stdout, r"ttft +p50 +ms +10.00 +11.10 +1.110 .* REGRESSION: \*.p50 > 1.10")
+        limit = "decode.tokens_per_second_p50 < 0.9"
+        done = self.compare([engine(decode=x) for x in (50, 51, 52)], [engine(decode=x) for x in (30, 31, 32)],
+                            "--fail-if", limit, status=1)
+        self.assertRegex(done.stdout, r"decode +tokens_per_second_p50 +tokens/s .* REGRESSION: " + limit)
+        self.assertRegex(done.stdout, r"requests +requests_per_second +requests/s ")
+        self.assertNotIn("inter_token", done.stdout)
+
+    def test_what_an_engine_was_asked(self):
+        elsewhere = engine(seed=7)
+        elsewhere["config"].update(engine_url="http://g:2", seed=7, output_dir="/x", export_csv=False)
+        self.compare(engine(), elsewhere, status=0)
+        done = self.compare(engine(), engine(ldqa_document_length=500), status=2)
+        self.assertIn("new0.json: config.settings.ldqa_document_length: is not what", done.stderr)
+        loose = engine()
+        loose["results"]["calibration_problem"] = "the engine counts no tokens"
+        self.assertIn("results.calibration_problem", self.compare(engine(), loose, status=2).stderr)
+        done = self.compare(engine(), engine(valid=False), status=1)
+        self.assertIn("the run is not valid: requests failed: HTTP 500", done.stderr)
+        other = engine()
+        other["results"]["p50_decode_speed"] = None
+        self.assertIn("has no 'decode'", self.compare(engine(), other, status=2).stderr)
+
+    def test_l2(self):
+        done = self.compare(l2(), l2(load=6, place="/b"), status=1)
+        self.assertRegex(done.stdout, r"load +p50 +ms +5.000 +6.000 +1.200 .* REGRESSION")
+        self.assertRegex(done.stdout, r"store +megabytes_per_second +MB/s +100.0 +100.0 +1.000 .* same")
+        self.assertRegex(done.stdout, r"lookup +keys_per_second +keys/s")
+        self.assertNotRegex(done.stdout, r"lookup +megabytes_per_second")
+        self.assertIn('L2 adapter: {"type":"fs","base_path":"/a"}, now {"type":"fs","base_path":"/b"}', done.stdout)
+        self.assertIn("metrics.config.num_keys", self.compare(l2(), l2(num_keys=8), status=2).stderr)
+        self.assertIn("metrics.config.adapter", self.compare(l2(), l2(adapter="S3L2Adapter"), status=2).stderr)
+        few = l2()
+        del few["metrics"]["op_2"]
+        self.assertIn("has no 'load'", self.compare(l2(), few, status=2).stderr)
+        failed = l2()
+        failed["metrics"]["results"].update(valid=False, run="not valid", first_problem="round 1: no answer")
+        self.assertIn("the run is not valid: round 1: no answer", self.compare(l2(), failed, status=1).stderr)
+
+    def test_each_with_its_own(self):
+        self.assertIn("another command", self.compare(engine(), l2(), status=2).stderr)
+        for report in (engine(), l2()):
+            self.assertEqual(json.loads(self.compare(report, report, "--format", "json", status=0).stdout)["of"], "bench")
+
+    def test_hollow(self):
+        for title in ("Engine Benchmark Result", "L2 Adapter Benchmark Result"):
+            bad = self.file("bad.json", {"title": title, "schema_version": 1})
+            self.refused(bad, bad, says=["bad.json: ", ": is missing"])
+
+
 class Runs(Compare):
     def test_same(self):
         done = self.compare(run({"a/b": "pass", "a/c": "fail"}), run({"a/c": "fail", "a/b": "pass"}), status=0)
@@ -390,6 +469,16 @@ class OwnReports(Compare):
                             " ".join(defect)], capture_output=True)
             self.assertEqual(self.call(path, path).returncode, status)
 
+    def test_l2(self):
+        path = os.path.join(self.folder.name, "l2.json")
+        subprocess.run([PROGRAM, "bench", "l2", "-q", "--num-keys", "2", "--data-size-kb", "4", "--format", "json",
+                        "--output", path, "--l2-adapter",
+                        json.dumps({"type": "fs", "base_path": os.path.join(self.folder.name, "store")})],
+                       stdout=subprocess.DEVNULL, check=True)
+        done = self.call(path, path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for operation in ("store", "lookup", "load"):
+            self.assertRegex(done.stdout, operation + r" +p50 +ms +\S+ +\S+ +1.000 .* same")
 
     def test_transfer(self):
         path = os.path.join(self.folder.name, "transfer.json")

@@ -290,6 +290,21 @@ class Figures(Case):
             self.assertEqual({row["decode_speed"] for row in self.rows()}, {""})
             self.assertNotIn("Decoding Speed", run.stdout)
 
+    def test_two_summaries_are_compared(self):
+        engine = self.engine()
+        for name in ("old", "new"):
+            self.assertEqual(self.bench(engine, "long-doc-qa", "--output-dir", name).returncode, 0)
+        done = subprocess.run([PROGRAM, "compare", "--format", "json", "old/bench_summary.json", "new/bench_summary.json"],
+                              cwd=self.folder, capture_output=True, text=True)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        figures = {(f["operation"], f["figure"]): f["new"]["median"] for f in json.loads(done.stdout)["figures"]}
+        results = json.loads((self.folder / "new/bench_summary.json").read_text())["results"]
+        for (operation, figure), member in ((("ttft", "p99"), "p99_ttft_ms"),
+                                            (("request_latency", "mean"), "mean_request_latency_ms"),
+                                            (("decode", "tokens_per_second_p50"), "p50_decode_speed"),
+                                            (("output", "tokens_per_second"), "output_throughput")):
+            self.assertAlmostEqual(figures[operation, figure] / results[member], 1, places=4)
+
     def test_a_stream_cut_at_every_byte(self):
         engine = self.engine(lambda number, body: "split" if body["max_tokens"] == 4 else "good")
         self.assertEqual(self.bench(engine, "long-doc-qa").returncode, 0)
