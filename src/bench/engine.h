@@ -8,6 +8,7 @@
 #include "src/bench/engine_calibrate.h"
 #include "src/bench/engine_settings.h"
 #include "src/bench/engine_workload.h"
+#include "src/bench/flames.h"
 #include "src/bench/histogram.h"
 
 /* One measured request. Times are of kvc_now_ns; 0: it did not get there. */
@@ -44,14 +45,15 @@ struct kvc_bench_engine_result {
 
 struct kvc_bench_engine_options {
     const struct kvc_bench_engine_settings
-        *settings;            /* workload, model and tokens per GB are set */
-    const char *base_url;     /* of kvc_engine_base_url, with v1 */
-    const char *api_key;      /* NULL: none */
-    int64_t timeout_ms;       /* for a stream that brings nothing */
-    FILE *log;                /* what the workload is, in lines; NULL: quiet */
-    FILE *live;               /* one live line, on a terminal; NULL: none */
-    const volatile int *stop; /* ends the run when it becomes non-zero */
-    const char *output_dir;   /* where which files go: for the report only */
+        *settings;             /* workload, model and tokens per GB are set */
+    const char *base_url;      /* of kvc_engine_base_url, with v1 */
+    const char *api_key;       /* NULL: none */
+    int64_t timeout_ms;        /* for a stream that brings nothing */
+    FILE *log;                 /* what the workload is, in lines; NULL: quiet */
+    FILE *live;                /* one live line, on a terminal; NULL: none */
+    struct kvc_flames *flames; /* started when what is measured begins; NULL: none */
+    const volatile int *stop;  /* ends the run when it becomes non-zero */
+    const char *output_dir;    /* where which files go: for the report only */
     bool export_csv, export_json;
 };
 

@@ -257,12 +257,15 @@ static kvc_status run_phases(struct run *run, struct kvc_error *err)
         KVC_GUARD(warm_up(run, err));
     }
     run->result->planned = run->plan.requests;
+    if (!stopped(run))
+        KVC_GUARD(kvc_flames_start(run->bench->flames, err));
     kvc_status status = KVC_OK;
     if (!stopped(run))
         status = run->plan.qps > 0         ? run_open(run, err)
                  : run->plan.in_flight > 0 ? run_closed(run, err)
                                            : run_at_once(run, err);
     run->result->finished_ns = kvc_now_ns();
+    kvc_flames_stop(run->bench->flames);
     return status;
 }
 

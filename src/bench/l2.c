@@ -277,22 +277,13 @@ static void run_phases(struct run *run)
             goes_on = run_phase(run, (enum kvc_l2_operation)i);
 }
 
-/* Everything that is measured, and nothing else, in the flame graph. */
+/* Everything that is measured, and nothing else, in the flame graphs. */
 static kvc_status run_profiled(struct run *run, struct kvc_error *err)
 {
-    const struct kvc_bench_l2_options *options = run->options;
-    struct kvc_profile graph;
-    char title[128];
-    if (options->flame_output == NULL) {
-        run_phases(run);
-        return KVC_OK;
-    }
-    snprintf(title, sizeof(title), "bench l2, %s", options->config->adapter->title);
-    KVC_GUARD(kvc_profile_start(options->flame_mode, &graph, err));
-    say(run, "[Profile] recording started\n\n");
+    struct kvc_flames *flames = run->options->flames;
+    KVC_GUARD(kvc_flames_start(flames, err));
     run_phases(run);
-    KVC_GUARD(kvc_profile_stop(&graph, title, options->flame_output, err));
-    say(run, "[Profile] wrote %s\n", options->flame_output);
+    kvc_flames_stop(flames);
     return KVC_OK;
 }
 

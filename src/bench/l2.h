@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "src/bench/profile.h"
+#include "src/bench/flames.h"
 #include "src/bench/series.h"
 #include "src/l2/payload.h"
 #include "src/l2/pool.h"
@@ -33,10 +33,9 @@ struct kvc_bench_l2_options {
     int64_t timeout_ms; /* of a round */
     enum kvc_l2_payload_kind payload;
     uint64_t seed;
-    const char *flame_output; /* NULL: no flame graph */
-    enum kvc_profile_mode flame_mode;
-    FILE *progress;           /* NULL: quiet */
-    const volatile int *stop; /* ends the run when it becomes non-zero */
+    struct kvc_flames *flames; /* started when what is measured begins; NULL: none */
+    FILE *progress;            /* NULL: quiet */
+    const volatile int *stop;  /* ends the run when it becomes non-zero */
 };
 
 struct kvc_bench_l2_phase {
@@ -60,7 +59,7 @@ struct kvc_bench_l2_result {
 };
 
 /* Runs. KVC_OK also when operations failed: the result says so. Errors are what keeps the run from
- * starting: those of kvc_l2_pool_open, KVC_ENOMEM; or a flame graph that could not be made. */
+ * starting: those of kvc_l2_pool_open, KVC_ENOMEM, those of kvc_flames_start. */
 kvc_status kvc_bench_l2_run(const struct kvc_bench_l2_options *options,
                             struct kvc_bench_l2_result *result, struct kvc_error *err);
 void kvc_bench_l2_result_clear(struct kvc_bench_l2_result *result);

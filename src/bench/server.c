@@ -60,12 +60,18 @@ static void read_back(struct kvc_bench *bench)
     kvc_bench_phase_run(bench, &phase, "reading back");
 }
 
-static void run_phases(struct kvc_bench *bench)
+static kvc_status run_phases(struct kvc_bench *bench, struct kvc_error *err)
 {
-    if (!prepare(bench) || !warm_up(bench) || !measure(bench))
-        return;
-    read_back(bench);
-    bench->result->memcpy_speed = kvc_copy_speed(bench->result->request_bytes);
+    if (!prepare(bench) || !warm_up(bench))
+        return KVC_OK;
+    KVC_GUARD(kvc_flames_start(bench->options->flames, err));
+    const bool goes_on = measure(bench);
+    kvc_flames_stop(bench->options->flames);
+    if (goes_on) {
+        read_back(bench);
+        bench->result->memcpy_speed = kvc_copy_speed(bench->result->request_bytes);
+    }
+    return KVC_OK;
 }
 
 kvc_status kvc_bench_server_run(const struct kvc_bench_server_options *options,
@@ -76,9 +82,9 @@ kvc_status kvc_bench_server_run(const struct kvc_bench_server_options *options,
     struct kvc_bench bench = {.options = options, .result = result};
     pthread_mutex_init(&bench.lock, NULL);
     note_start(result);
-    const kvc_status status = kvc_bench_open(&bench, err);
+    kvc_status status = kvc_bench_open(&bench, err);
     if (status == KVC_OK) {
-        run_phases(&bench);
+        status = run_phases(&bench, err);
         result->interrupted = !result->lost && options->stop != NULL && *options->stop != 0;
     }
     kvc_bench_close(&bench);

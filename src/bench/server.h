@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "src/bench/flames.h"
 #include "src/bench/histogram.h"
 #include "src/bench/machine.h"
 #include "src/bench/ramp.h"
@@ -67,8 +68,9 @@ struct kvc_bench_server_options {
     const struct kvc_dialect *dialect; /* NULL: ask the server */
     uint64_t seed;                     /* of the tokens and the data */
     FILE *progress;                    /* where progress goes; NULL: quiet */
-    bool live;                /* progress is a terminal: one line, written again and again */
-    const volatile int *stop; /* ends the run when it becomes non-zero */
+    bool live;                 /* progress is a terminal: one line, written again and again */
+    struct kvc_flames *flames; /* started when what is measured begins; NULL: none */
+    const volatile int *stop;  /* ends the run when it becomes non-zero */
 };
 
 /* ---- what came of it ---- */

@@ -205,7 +205,8 @@ static int end_with(const struct kvc_error *err)
 }
 
 static int run_and_report(const struct kvc_bench_engine_flags *flags,
-                          const struct kvc_bench_engine_options *bench, struct files *files)
+                          const struct kvc_bench_engine_options *bench,
+                          struct kvc_flamegraph *flamegraph, struct files *files)
 {
     struct kvc_error err = KVC_ERROR_INIT;
     struct kvc_bench_engine_result result;
@@ -213,6 +214,8 @@ static int run_and_report(const struct kvc_bench_engine_flags *flags,
     kvc_status status = kvc_bench_engine_run(bench, &result, &err);
     if (status == KVC_OK)
         status = write_reports(flags, bench, &result, files, &err);
+    if (status == KVC_OK)
+        status = kvc_flamegraph_draw(flamegraph, "bench engine", bench->log, &err);
     if (status != KVC_OK)
         exit_status = end_with(&err);
     else if (result.interrupted)
@@ -223,12 +226,22 @@ static int run_and_report(const struct kvc_bench_engine_flags *flags,
     return exit_status;
 }
 
+static kvc_status open_flamegraph(const struct kvc_bench_engine_flags *flags,
+                                  struct kvc_flamegraph *flamegraph, struct kvc_error *err)
+{
+    char label[40];
+    snprintf(label, sizeof(label), "engine-pid%lld", (long long)flags->flamegraph.pid);
+    return kvc_flamegraph_open(&flags->flamegraph, (pid_t)flags->flamegraph.pid, label, flamegraph,
+                               err);
+}
+
 static int run_bench(const struct kvc_bench_engine_flags *flags,
                      const struct kvc_bench_engine_settings *settings, const char *base_url,
                      const char *api_key)
 {
     struct kvc_error err = KVC_ERROR_INIT;
     struct files files = {0};
+    struct kvc_flamegraph flamegraph = {0};
     const struct kvc_bench_engine_options bench = {
         .settings = settings,
         .base_url = base_url,
@@ -236,15 +249,19 @@ static int run_bench(const struct kvc_bench_engine_flags *flags,
         .timeout_ms = flags->timeout_ms,
         .log = flags->quiet ? NULL : stderr,
         .live = flags->quiet || !isatty(STDERR_FILENO) ? NULL : stderr,
+        .flames = &flamegraph.flames,
         .stop = &kvc_stop_signal,
         .output_dir = flags->output_dir,
         .export_csv = !flags->no_csv,
         .export_json = flags->json,
     };
     kvc_stop_catch();
-    const int exit_status = open_files(flags, &files, &err) == KVC_OK
-                                ? run_and_report(flags, &bench, &files)
-                                : end_with(&err);
+    kvc_status status = open_files(flags, &files, &err);
+    if (status == KVC_OK)
+        status = open_flamegraph(flags, &flamegraph, &err);
+    const int exit_status =
+        status == KVC_OK ? run_and_report(flags, &bench, &flamegraph, &files) : end_with(&err);
+    kvc_flamegraph_close(&flamegraph);
     close_files(&files);
     return exit_status;
 }
@@ -305,8 +322,10 @@ static int ask_and_run(const struct kvc_bench_engine_flags *flags,
 static int run_settings(const struct kvc_bench_engine_flags *flags,
                         struct kvc_bench_engine_settings *settings)
 {
+    const struct kvc_flamegraph_subject engine = {.pid_flag = "--profile-engine-pid"};
     struct kvc_error err = KVC_ERROR_INIT;
-    if (kvc_bench_engine_flags_apply(flags, settings, &err) != KVC_OK)
+    if (kvc_flamegraph_check(&flags->flamegraph, &engine, &err) != KVC_OK ||
+        kvc_bench_engine_flags_apply(flags, settings, &err) != KVC_OK)
         return end_with(&err);
     if (check_complete(settings, &err) == KVC_OK)
         return find_and_run(flags, settings, flags->export_config);
@@ -315,8 +334,10 @@ static int run_settings(const struct kvc_bench_engine_flags *flags,
 
 static int run_bench_engine(int argc, char **argv)
 {
-    struct kvc_bench_engine_flags flags = {
-        .output_dir = ".", .format = "terminal", .timeout_ms = DEFAULT_STREAM_TIMEOUT_MS};
+    struct kvc_bench_engine_flags flags = {.output_dir = ".",
+                                           .format = "terminal",
+                                           .timeout_ms = DEFAULT_STREAM_TIMEOUT_MS,
+                                           .flamegraph = {.on = "off", .modes = "on-cpu"}};
     struct kvc_bench_engine_settings settings;
     int exit_status = KVC_EXIT_OK;
     if (!kvc_bench_engine_flags_parse(&flags, argc, argv, &exit_status))

@@ -54,6 +54,17 @@ static const struct kvc_option run_options[] = {
      .help = "no progress, no description of the workload"},
 };
 
+static const struct kvc_option profile_options[] = {
+    {.name = "profile-engine-pid",
+     .kind = KVC_OPTION_NUMBER,
+     .offset = FLAG(flamegraph.pid),
+     .argument = "PID",
+     .minimum = 1,
+     .help = "the engine's process: of several the one that computes"},
+    KVC_FLAMEGRAPH_OPTIONS(FLAG(flamegraph), KVC_FLAMEGRAPH_MODES " (default on-cpu)",
+                           "engine-pidPID"),
+};
+
 /* ---- the table of settings as options ---- */
 
 struct made_option {
@@ -61,7 +72,7 @@ struct made_option {
     char help[400];
 };
 
-enum { MAX_GROUPS = 8 };
+enum { MAX_GROUPS = 9 };
 
 struct made {
     struct made_option texts[KVC_BENCH_ENGINE_SETTING_COUNT];
@@ -120,6 +131,8 @@ static void make_options(struct made *made, struct kvc_bench_engine_flags *flags
         workload = setting->workload;
         made->groups[made->group_count - 1].count++;
     }
+    made->groups[made->group_count++] =
+        (struct kvc_option_group){"Profile", profile_options, KVC_COUNT_OF(profile_options), flags};
 }
 
 bool kvc_bench_engine_flags_parse(struct kvc_bench_engine_flags *flags, int argc, char **argv,

@@ -4,6 +4,7 @@
 #define KVC_CLI_BENCH_ENGINE_FLAGS_H
 
 #include "src/bench/engine_settings.h"
+#include "src/cli/flamegraph.h"
 
 struct kvc_bench_engine_flags {
     const char *texts[KVC_BENCH_ENGINE_SETTING_COUNT]; /* as given; NULL: not given */
@@ -18,6 +19,7 @@ struct kvc_bench_engine_flags {
     const char *format;
     const char *output;
     int64_t timeout_ms;
+    struct kvc_flamegraph_flags flamegraph;
 };
 
 /* As kvc_options_parse. */

@@ -8,7 +8,6 @@
 enum { MAX_CLIENTS = 256 };
 
 static const char *const modes[] = {"cpu", "gpu", NULL};
-static const char *const on_off[] = {"on", "off", NULL};
 static const char *const formats[] = {"terminal", "json", NULL};
 
 #define FLAG(member) offsetof(struct kvc_bench_flags, member)
@@ -162,35 +161,14 @@ static const struct kvc_option report_options[] = {
 };
 
 static const struct kvc_option profile_options[] = {
-    {.name = "flamegraph",
-     .kind = KVC_OPTION_CHOICE,
-     .offset = FLAG(flamegraph.on),
-     .argument = "on|off",
-     .choices = on_off,
-     .help =
-         "on: record flame graphs of the server while it is loaded, by `lmcache tool flamegraph`, "
-         "which must be on PATH (default off)"},
     {.name = "profile-server-pid",
      .kind = KVC_OPTION_NUMBER,
      .offset = FLAG(flamegraph.pid),
      .argument = "PID",
-     .help = "the server's process"},
-    {.name = "flamegraph-mode",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(flamegraph.modes),
-     .argument = "MODE[,MODE...]",
-     .help = "on-cpu, off-cpu, wakeup, offwake, wall or gil (default); several are recorded at the "
-             "same time"},
-    {.name = "flamegraph-output",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(flamegraph.output),
-     .argument = "FILE",
-     .help = "the picture (default: /tmp/lmcache_bench_flames/server-pidPID.MODE.svg)"},
-    {.name = "flamegraph-scripts-dir",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(flamegraph.scripts_dir),
-     .argument = "DIR",
-     .help = "where flamegraph.pl is, for modes other than wall and gil (default: the tool's)"},
+     .minimum = 1,
+     .help = "the server's process; a server that is started here is known"},
+    KVC_FLAMEGRAPH_OPTIONS(FLAG(flamegraph), KVC_FLAMEGRAPH_MODES " (default gil)",
+                           "server-pidPID"),
 };
 
 void kvc_bench_flags_init(struct kvc_bench_flags *flags)
@@ -302,6 +280,9 @@ kvc_status kvc_bench_flags_resolve(const struct kvc_bench_flags *flags,
     };
     KVC_GUARD(check_amounts(flags, err));
     KVC_GUARD(check_kv_cache(flags, err));
-    KVC_GUARD(kvc_flamegraph_check(&flags->flamegraph, err));
+    const struct kvc_flamegraph_subject server = {
+        .pid_flag = "--profile-server-pid",
+        .is_started_here = flags->target.launch != NULL || flags->target.defects.count > 0};
+    KVC_GUARD(kvc_flamegraph_check(&flags->flamegraph, &server, err));
     return resolve_load(flags, options, limit, err);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/bench/l2.h"
 #include "src/cli/bench.h"
@@ -103,12 +104,14 @@ static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_
     struct kvc_bench_l2_result result;
     int exit_status = KVC_EXIT_UNEXPECTED;
     struct kvc_buffer report = {0};
-    char *flame_output;
-    if (kvc_l2_flags_flamegraph(flags, config, &bench.flame_mode, &flame_output, &err) != KVC_OK) {
+    struct kvc_flamegraph flamegraph = {0};
+    if (kvc_flamegraph_open(&flags->flamegraph, getpid(), config->adapter->title, &flamegraph,
+                            &err) != KVC_OK) {
+        kvc_flamegraph_close(&flamegraph);
         kvc_print_error(&err);
         return KVC_EXIT_USAGE;
     }
-    bench.flame_output = flame_output;
+    bench.flames = &flamegraph.flames;
     kvc_status status = kvc_bench_l2_run(&bench, &result, &err);
     if (status == KVC_OK) {
         if (as_json(flags))
@@ -117,6 +120,8 @@ static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_
             kvc_bench_l2_write_terminal(&bench, &result, &report);
         status = write_report(&report, file, &err);
     }
+    if (status == KVC_OK)
+        status = kvc_flamegraph_draw(&flamegraph, "bench l2", bench.progress, &err);
     if (status != KVC_OK) {
         exit_status = print_failure(status, &err);
     } else if (result.interrupted) {
@@ -125,7 +130,7 @@ static int run_on_adapter(const struct kvc_l2_flags *flags, const struct kvc_l2_
         exit_status = KVC_EXIT_OK;
     }
     kvc_bench_l2_result_clear(&result);
-    free(flame_output);
+    kvc_flamegraph_close(&flamegraph);
     return exit_status;
 }
 
@@ -167,8 +172,7 @@ static int run_bench_l2(int argc, char **argv)
                                  .lookup_max_hit_rate = "0",
                                  .timeout_ms = 120000,
                                  .payload = "stamps",
-                                 .flamegraph = "off",
-                                 .flame_mode = "on-cpu",
+                                 .flamegraph = {.on = "off", .modes = "on-cpu"},
                                  .format = "terminal"};
     const struct kvc_option_group groups[] = {
         {"Bench", kvc_l2_flag_table, kvc_l2_flag_count, &flags},

@@ -8,9 +8,7 @@
 #include <sys/stat.h>
 
 static const char *const operations[] = {"lookup", "store", "load", NULL};
-#define FLAMES "/tmp/lmcache_bench_flames"
 
-static const char *const switches[] = {"on", "off", NULL};
 static const char *const formats[] = {"terminal", "json", NULL};
 static const char *const payloads[] = {"stamps", "fill", NULL};
 
@@ -113,22 +111,11 @@ const struct kvc_option kvc_l2_flag_table[] = {
      .offset = FLAG(seed),
      .argument = "N",
      .help = "of the stamps (default 0)"},
-    {.name = "flamegraph",
-     .kind = KVC_OPTION_CHOICE,
-     .offset = FLAG(flamegraph),
-     .argument = "on|off",
-     .choices = switches,
-     .help = "on: profile the operations and draw where time goes (default off)"},
-    {.name = "flamegraph-mode",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(flame_mode),
-     .argument = "MODE",
-     .help = "on-cpu (default; perf), or off-cpu: time spent waiting (bcc's offcputime, as root)"},
-    {.name = "flamegraph-output",
-     .kind = KVC_OPTION_TEXT,
-     .offset = FLAG(flame_output),
-     .argument = "FILE",
-     .help = "the SVG (default: " FLAMES "/ADAPTER.MODE.svg)"},
+    KVC_FLAMEGRAPH_OPTIONS(
+        FLAG(flamegraph),
+        "on-cpu (default; perf), off-cpu, wakeup, offwake (bcc, as root); several "
+        "are recorded at the same time",
+        "ADAPTER"),
     KVC_OPTION_REPORT_FORMAT(FLAG(format), formats, "terminal (default) or json"),
     KVC_OPTION_REPORT_FILE(FLAG(output)),
     {.name = "quiet",
@@ -204,39 +191,8 @@ kvc_status kvc_l2_flags_resolve(const struct kvc_l2_flags *flags, struct kvc_l2_
                                 double *hit_rate, struct kvc_error *err)
 {
     KVC_GUARD(check_sizes(flags, err));
+    const struct kvc_flamegraph_subject ourselves = {.pid_flag = NULL};
     KVC_GUARD(parse_rate(flags->lookup_max_hit_rate, hit_rate, err));
+    KVC_GUARD(kvc_flamegraph_check(&flags->flamegraph, &ourselves, err));
     return parse_adapter(flags, config, err);
-}
-
-kvc_status kvc_l2_flags_flamegraph(const struct kvc_l2_flags *flags,
-                                   const struct kvc_l2_config *config, enum kvc_profile_mode *mode,
-                                   char **output, struct kvc_error *err)
-{
-    *output = NULL;
-    if (kvc_profile_mode_parse(flags->flame_mode, mode, err) != KVC_OK) {
-        kvc_error_set_where(err, "--flamegraph-mode");
-        return KVC_EUSAGE;
-    }
-    if (strcmp(flags->flamegraph, "on") != 0)
-        return KVC_OK;
-    if (kvc_profile_check(*mode, err) != KVC_OK) {
-        kvc_error_set_where(err, "--flamegraph");
-        return KVC_EUSAGE;
-    }
-    if (flags->flame_output == NULL)
-        mkdir(FLAMES, 0777);
-    *output = flags->flame_output != NULL
-                  ? kvc_strdup(flags->flame_output)
-                  : kvc_format("%s/%s.%s.svg", FLAMES, config->adapter->title,
-                               *mode == KVC_PROFILE_ON_CPU ? "oncpu" : "offcpu");
-    FILE *stream = fopen(*output, "ae");
-    if (stream != NULL) {
-        fclose(stream);
-        return KVC_OK;
-    }
-    kvc_fail(err, KVC_EUSAGE, "cannot write '%s': %s", *output, strerror(errno));
-    free(*output);
-    *output = NULL;
-    kvc_error_set_where(err, "--flamegraph-output");
-    return KVC_EUSAGE;
 }

@@ -3,6 +3,7 @@
 #define KVC_CLI_BENCH_L2_FLAGS_H
 
 #include "src/bench/l2.h"
+#include "src/cli/flamegraph.h"
 #include "src/cli/options.h"
 
 #define KVC_L2_ADAPTER_ENVIRONMENT "L2_ADAPTER_JSON"
@@ -25,9 +26,7 @@ struct kvc_l2_flags {
     int64_t timeout_ms;
     const char *payload;
     uint64_t seed;
-    const char *flamegraph;
-    const char *flame_mode;
-    const char *flame_output; /* NULL: a place of its own */
+    struct kvc_flamegraph_flags flamegraph;
     const char *format;
     const char *output;
     bool quiet;
@@ -40,11 +39,6 @@ extern const size_t kvc_l2_flag_count;
  * be cleared in any case. */
 kvc_status kvc_l2_flags_resolve(const struct kvc_l2_flags *flags, struct kvc_l2_config *config,
                                 double *hit_rate, struct kvc_error *err);
-/* With --flamegraph on: whether the profiler is there, the mode, and the path, which the caller frees;
- * else NULL in *output. KVC_EUSAGE. */
-kvc_status kvc_l2_flags_flamegraph(const struct kvc_l2_flags *flags,
-                                   const struct kvc_l2_config *config, enum kvc_profile_mode *mode,
-                                   char **output, struct kvc_error *err);
 /* KVC_BENCH_L2_…_BIT: those of --only, or all. */
 uint32_t kvc_l2_flags_phases(const struct kvc_l2_flags *flags);
 

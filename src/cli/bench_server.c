@@ -168,6 +168,17 @@ static void set_target(const struct kvc_target *target, struct kvc_bench_server_
     options->dialect = target->identity.dialect;
 }
 
+static kvc_status open_flamegraph(const struct kvc_bench_flags *flags,
+                                  const struct kvc_target *target,
+                                  struct kvc_flamegraph *flamegraph, struct kvc_error *err)
+{
+    const pid_t server = flags->flamegraph.pid > 0 ? (pid_t)flags->flamegraph.pid
+                                                   : kvc_flamegraph_worker(target->process);
+    char label[40];
+    snprintf(label, sizeof(label), "server-pid%d", (int)server);
+    return kvc_flamegraph_open(&flags->flamegraph, server, label, flamegraph, err);
+}
+
 static int run_on_target(const struct kvc_bench_flags *flags,
                          struct kvc_bench_server_options *options, const struct kvc_target *target,
                          struct files *files)
@@ -178,22 +189,21 @@ static int run_on_target(const struct kvc_bench_flags *flags,
     options->live = isatty(STDERR_FILENO) == 1;
     options->stop = &kvc_stop_signal;
     struct kvc_error err = KVC_ERROR_INIT;
-    struct kvc_error picture_err = KVC_ERROR_INIT;
     struct kvc_bench_server_result result = {0};
-    struct kvc_flamegraph flamegraph;
-    kvc_status status = kvc_flamegraph_start(&flags->flamegraph, &flamegraph, &err);
+    struct kvc_flamegraph flamegraph = {0};
+    options->flames = &flamegraph.flames;
+    kvc_status status = open_flamegraph(flags, target, &flamegraph, &err);
     if (status == KVC_OK)
         status = kvc_bench_server_run(options, &result, &err);
-    const kvc_status picture = kvc_flamegraph_stop(&flamegraph, options->progress, &picture_err);
     if (status == KVC_OK)
         status = write_reports(flags, options, &result, files, &err);
+    if (status == KVC_OK)
+        status = kvc_flamegraph_draw(&flamegraph, "bench server", options->progress, &err);
     if (status != KVC_OK)
         kvc_print_error(&err);
-    else if (picture != KVC_OK)
-        kvc_print_error(&picture_err);
-    int exit_status = kvc_exit_status(status != KVC_OK ? status : picture);
-    if (exit_status == KVC_EXIT_OK)
-        exit_status = status_of(&result, flags->quiet);
+    const int exit_status =
+        status != KVC_OK ? kvc_exit_status(status) : status_of(&result, flags->quiet);
+    kvc_flamegraph_close(&flamegraph);
     kvc_bench_server_result_clear(&result);
     return exit_status;
 }

@@ -1,37 +1,22 @@
 #include "src/cli/flamegraph.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/base/clock.h"
+#define FOLDER "/tmp/lmcache_bench_flames"
 
-enum { START_MS = 60000, STOP_MS = 60000, LOOK_MS = 20 };
-
-static const char *const modes[] = {"on-cpu", "off-cpu", "wakeup", "offwake", "wall", "gil"};
-static const char recording[] = "recording started";
-
-extern char **environ;
-
-/* ---- flags ---- */
+const char *const kvc_flamegraph_switch[] = {"on", "off", NULL};
 
 static bool is_on(const struct kvc_flamegraph_flags *flags)
 {
     return strcmp(flags->on, "on") == 0;
 }
 
-static bool is_mode(struct kvc_str name)
-{
-    for (size_t i = 0; i < KVC_COUNT_OF(modes); i++)
-        if (kvc_str_is(name, modes[i]))
-            return true;
-    return false;
-}
+/* ---- what is wanted ---- */
 
 /* The next of "gil,wall"; *rest moves on, NULL after the last. */
 static struct kvc_str next_mode(const char **rest)
@@ -42,185 +27,178 @@ static struct kvc_str next_mode(const char **rest)
     return mode;
 }
 
-static kvc_status check_modes(const struct kvc_flamegraph_flags *flags, struct kvc_error *err)
+static bool is_among(const struct kvc_flames *flames, enum kvc_flame_mode mode)
 {
-    size_t count = 0;
-    for (const char *rest = flags->modes; rest != NULL; count++) {
-        const struct kvc_str mode = next_mode(&rest);
-        if (!is_mode(mode) || count == KVC_FLAMEGRAPH_MAX_MODES) {
-            kvc_fail(err, KVC_EUSAGE, "--flamegraph-mode '%s': not accepted", flags->modes);
-            return kvc_error_set_expected(
-                err, "on-cpu, off-cpu, wakeup, offwake, wall, gil, or several of them with commas");
-        }
-    }
-    if (count > 1 && flags->output != NULL)
-        return kvc_fail(err, KVC_EUSAGE,
-                        "--flamegraph-output names one picture, --flamegraph-mode asks for %zu",
-                        count);
-    return KVC_OK;
+    size_t i = 0;
+    while (i < flames->count && flames->modes[i] != mode)
+        i++;
+    return i < flames->count;
 }
 
-kvc_status kvc_flamegraph_check(const struct kvc_flamegraph_flags *flags, struct kvc_error *err)
+/* Each mode once, in the order given. */
+static kvc_status parse_modes(const struct kvc_flamegraph_flags *flags, struct kvc_flames *flames,
+                              struct kvc_error *err)
 {
+    for (const char *rest = flags->modes; rest != NULL;) {
+        enum kvc_flame_mode mode;
+        if (kvc_flame_mode_parse(next_mode(&rest), &mode, err) != KVC_OK)
+            return kvc_error_set_where(err, "--flamegraph-mode");
+        if (!is_among(flames, mode))
+            flames->modes[flames->count++] = mode;
+    }
+    return flames->count > 1 && flags->output != NULL
+               ? kvc_fail(err, KVC_EUSAGE,
+                          "--flamegraph-output names one picture, --flamegraph-mode asks for %zu",
+                          flames->count)
+               : KVC_OK;
+}
+
+static kvc_status check_process(const struct kvc_flamegraph_flags *flags,
+                                const struct kvc_flamegraph_subject *subject, struct kvc_error *err)
+{
+    if (subject->pid_flag == NULL || (flags->pid <= 0 && subject->is_started_here))
+        return KVC_OK;
+    if (flags->pid <= 0)
+        return kvc_fail(err, KVC_EUSAGE, "--flamegraph on needs %s, the process to look at",
+                        subject->pid_flag);
+    return flags->pid <= INT32_MAX && kill((pid_t)flags->pid, 0) == 0
+               ? KVC_OK
+               : kvc_fail(err, KVC_EUSAGE, "%s %lld: %s", subject->pid_flag, (long long)flags->pid,
+                          strerror(flags->pid <= INT32_MAX ? errno : ESRCH));
+}
+
+kvc_status kvc_flamegraph_check(const struct kvc_flamegraph_flags *flags,
+                                const struct kvc_flamegraph_subject *subject, struct kvc_error *err)
+{
+    struct kvc_flames flames = {0};
     if (!is_on(flags))
         return KVC_OK;
-    KVC_GUARD(check_modes(flags, err));
-    if (flags->pid <= 0)
-        return kvc_fail(err, KVC_EUSAGE,
-                        "--flamegraph on needs --profile-server-pid, the pid of the server");
-    if (kill((pid_t)flags->pid, 0) != 0)
-        return kvc_fail(err, KVC_EUSAGE, "--profile-server-pid %lld: %s", (long long)flags->pid,
-                        strerror(errno));
+    KVC_GUARD(parse_modes(flags, &flames, err));
+    KVC_GUARD(check_process(flags, subject, err));
+    for (size_t i = 0; i < flames.count; i++) {
+        const enum kvc_flame_mode mode = flames.modes[i];
+        if (subject->pid_flag == NULL && kvc_flame_mode_is_python(mode))
+            return kvc_fail(err, KVC_EUSAGE,
+                            "--flamegraph-mode %s: is for Python, and this program is none",
+                            kvc_flame_mode_name(mode));
+        if (kvc_flame_mode_check(mode, err) != KVC_OK)
+            return kvc_error_set_where(err, "--flamegraph on");
+    }
     return KVC_OK;
 }
 
-/* ---- a recorder ---- */
+/* ---- the process ---- */
 
-/* In a process group of its own: a Ctrl-C at the terminal ends the bench, and that ends it. */
-static kvc_status spawn(char *const *arguments, struct kvc_recorder *recorder,
-                        struct kvc_error *err)
+/* The target of a link in /proc; "" if it cannot be read. */
+static void read_program(const char *process, char *program, size_t size)
 {
-    int ends[2];
-    if (pipe(ends) != 0)
-        return kvc_fail_errno(err, "cannot make a pipe");
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
-    posix_spawn_file_actions_addclose(&actions, ends[1]);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-    const int failed =
-        posix_spawnp(&recorder->pid, arguments[0], &actions, &attributes, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    close(ends[1]);
-    recorder->output = ends[0];
-    if (failed == 0)
+    char *path = kvc_format("/proc/%s/exe", process);
+    const ssize_t got = readlink(path, program, size - 1);
+    program[got > 0 ? got : 0] = '\0';
+    free(path);
+}
+
+/* Whoever only watches over another process: a shell, or a part of this program. */
+static bool is_keeper(pid_t process)
+{
+    static const char *const shells[] = {"sh", "bash", "dash"};
+    char program[4096], own[4096], number[16];
+    snprintf(number, sizeof(number), "%d", (int)process);
+    read_program(number, program, sizeof(program));
+    read_program("self", own, sizeof(own));
+    const char *name = strrchr(program, '/');
+    bool found = name != NULL && strcmp(program, own) == 0;
+    for (size_t i = 0; name != NULL && i < KVC_COUNT_OF(shells); i++)
+        found |= strcmp(name + 1, shells[i]) == 0;
+    return found;
+}
+
+/* Its only child; 0: it has none, or several. */
+static pid_t only_child(pid_t process)
+{
+    char *path = kvc_format("/proc/%d/task/%d/children", (int)process, (int)process);
+    FILE *stream = fopen(path, "re");
+    int child = 0, other = 0;
+    const int count = stream == NULL ? 0 : fscanf(stream, "%d %d", &child, &other);
+    if (stream != NULL)
+        fclose(stream);
+    free(path);
+    return count == 1 ? child : 0;
+}
+
+pid_t kvc_flamegraph_worker(pid_t started)
+{
+    while (is_keeper(started)) {
+        const pid_t child = only_child(started);
+        if (child == 0)
+            break;
+        started = child;
+    }
+    return started;
+}
+
+/* ---- the pictures ---- */
+
+kvc_status kvc_flamegraph_open(const struct kvc_flamegraph_flags *flags, pid_t process,
+                               const char *label, struct kvc_flamegraph *flamegraph,
+                               struct kvc_error *err)
+{
+    struct kvc_flames *flames = &flamegraph->flames;
+    if (!is_on(flags))
         return KVC_OK;
-    close(ends[0]);
-    errno = failed;
-    return kvc_fail_errno(err, "--flamegraph on: cannot run `lmcache tool flamegraph`");
-}
-
-static kvc_status start_one(const struct kvc_flamegraph_flags *flags, struct kvc_str mode,
-                            struct kvc_recorder *recorder, struct kvc_error *err)
-{
-    char pid[24], mode_text[16];
-    snprintf(pid, sizeof(pid), "%lld", (long long)flags->pid);
-    snprintf(mode_text, sizeof(mode_text), KVC_STR_FMT, KVC_STR_ARG(mode));
-    recorder->path =
-        flags->output != NULL
-            ? kvc_strdup(flags->output)
-            : kvc_format("/tmp/lmcache_bench_flames/server-pid%s.%s.svg", pid, mode_text);
-    const char *arguments[] = {/* what it prints is to be seen at once */
-                               "env",
-                               "PYTHONUNBUFFERED=1",
-                               "lmcache",
-                               "tool",
-                               "flamegraph",
-                               "--pid",
-                               pid,
-                               "--mode",
-                               mode_text,
-                               "--duration",
-                               "0",
-                               "--output",
-                               recorder->path,
-                               flags->scripts_dir != NULL ? "--flamegraph-scripts-dir" : NULL,
-                               flags->scripts_dir,
-                               NULL};
-    const kvc_status status = spawn((char *const *)(uintptr_t)arguments, recorder, err);
-    if (status != KVC_OK)
-        free(recorder->path);
-    return status;
-}
-
-/* Takes in what the recorder prints until it is there, or the recorder ends, or time is up. */
-static bool read_until(const struct kvc_recorder *recorder, const char *wanted, int64_t limit_ms,
-                       struct kvc_buffer *printed)
-{
-    const int64_t deadline = kvc_now_ms() + limit_ms;
-    while (wanted == NULL || strstr(kvc_buffer_text(printed), wanted) == NULL) {
-        struct pollfd news = {.fd = recorder->output, .events = POLLIN};
-        if (kvc_now_ms() >= deadline)
-            return false;
-        if (poll(&news, 1, LOOK_MS) <= 0)
-            continue;
-        char piece[1024];
-        const ssize_t size = read(recorder->output, piece, sizeof(piece));
-        if (size <= 0)
-            return wanted == NULL;
-        kvc_buffer_append(printed, piece, (size_t)size);
-    }
-    return true;
-}
-
-/* The last line that a recorder printed says best what is wrong. */
-static kvc_status recorder_failed(struct kvc_buffer *printed, struct kvc_error *err)
-{
-    const char *text = kvc_buffer_text(printed);
-    size_t end = strlen(text);
-    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' '))
-        end--;
-    size_t begin = end;
-    while (begin > 0 && text[begin - 1] != '\n')
-        begin--;
-    return kvc_fail(err, KVC_ESYSTEM, "--flamegraph on: nothing is recorded: %s",
-                    end == 0 ? "the tool says nothing"
-                             : kvc_text_show((struct kvc_str){text + begin, end - begin}).text);
-}
-
-/* ---- all of them ---- */
-
-kvc_status kvc_flamegraph_start(const struct kvc_flamegraph_flags *flags,
-                                struct kvc_flamegraph *flamegraph, struct kvc_error *err)
-{
-    *flamegraph = (struct kvc_flamegraph){0};
-    for (const char *rest = is_on(flags) ? flags->modes : NULL; rest != NULL;) {
-        struct kvc_recorder *recorder = &flamegraph->recorders[flamegraph->count];
-        KVC_GUARD(start_one(flags, next_mode(&rest), recorder, err));
-        flamegraph->count++;
-        struct kvc_buffer printed = {0};
-        const bool records = read_until(recorder, recording, START_MS, &printed);
-        const kvc_status status = records ? KVC_OK : recorder_failed(&printed, err);
-        kvc_buffer_clear(&printed);
-        KVC_GUARD(status);
+    KVC_GUARD(parse_modes(flags, flames, err));
+    flames->process = process;
+    if (flags->output == NULL)
+        mkdir(FOLDER, 0777);
+    for (size_t i = 0; i < flames->count; i++) {
+        flamegraph->paths[i] =
+            flags->output != NULL
+                ? kvc_strdup(flags->output)
+                : kvc_format(FOLDER "/%s.%s.svg", label, kvc_flame_mode_tag(flames->modes[i]));
+        if (kvc_report_file_open(flamegraph->paths[i], &flamegraph->files[i], err) != KVC_OK) {
+            kvc_error_set_where(err, "--flamegraph-output");
+            return KVC_EUSAGE;
+        }
     }
     return KVC_OK;
 }
 
-static kvc_status stop_one(struct kvc_recorder *recorder, FILE *progress, struct kvc_error *err)
+static kvc_status draw_one(struct kvc_flamegraph *flamegraph, size_t index, const char *title,
+                           struct kvc_error *err)
 {
-    struct kvc_buffer printed = {0};
-    kill(-recorder->pid, SIGINT);
-    if (!read_until(recorder, NULL, STOP_MS, &printed))
-        kill(-recorder->pid, SIGKILL);
-    close(recorder->output);
-    int ended = 0;
-    kvc_status status = KVC_OK;
-    if (waitpid(recorder->pid, &ended, 0) < 0 || !WIFEXITED(ended) || WEXITSTATUS(ended) != 0 ||
-        access(recorder->path, R_OK) != 0)
-        status = recorder_failed(&printed, err);
-    else if (progress != NULL)
-        fprintf(progress, "Flame graph: %s\n", recorder->path);
-    kvc_buffer_clear(&printed);
-    free(recorder->path);
+    const struct kvc_flames *flames = &flamegraph->flames;
+    char *heading = kvc_format("%s, %s", title, kvc_flame_mode_name(flames->modes[index]));
+    struct kvc_buffer svg = {0};
+    kvc_status status = kvc_flames_draw(flames, index, heading, &svg, err);
+    if (status == KVC_OK)
+        status = kvc_report_file_commit(&flamegraph->files[index], kvc_buffer_view(&svg), err);
+    else
+        kvc_error_set_where(err, "--flamegraph on");
+    kvc_buffer_clear(&svg);
+    free(heading);
     return status;
 }
 
-kvc_status kvc_flamegraph_stop(struct kvc_flamegraph *flamegraph, FILE *progress,
+kvc_status kvc_flamegraph_draw(struct kvc_flamegraph *flamegraph, const char *title, FILE *progress,
                                struct kvc_error *err)
 {
     kvc_status status = KVC_OK;
-    for (size_t i = 0; i < flamegraph->count; i++) {
-        const kvc_status stopped =
-            stop_one(&flamegraph->recorders[i], progress, status == KVC_OK ? err : NULL);
-        status = status == KVC_OK ? stopped : status;
+    /* A bench that ended before it measured has recorded nothing, and says so itself. */
+    for (size_t i = 0; i < flamegraph->flames.started; i++) {
+        const kvc_status drawn = draw_one(flamegraph, i, title, status == KVC_OK ? err : NULL);
+        if (drawn == KVC_OK && progress != NULL)
+            fprintf(progress, "Flame graph: %s\n", flamegraph->paths[i]);
+        status = status == KVC_OK ? drawn : status;
     }
-    flamegraph->count = 0;
     return status;
+}
+
+void kvc_flamegraph_close(struct kvc_flamegraph *flamegraph)
+{
+    for (size_t i = 0; i < KVC_FLAME_MODE_COUNT; i++) {
+        kvc_report_file_close(&flamegraph->files[i]);
+        free(flamegraph->paths[i]);
+        flamegraph->paths[i] = NULL;
+    }
+    kvc_flames_clear(&flamegraph->flames);
 }

@@ -391,37 +391,6 @@ class BenchServer(unittest.TestCase):
         self.assertEqual(report["metrics"]["results"]["total_requests"], 2)
         self.assertIn("[seq=4] CHECKSUM MATCH OK", self.stderr)
 
-    def recorder(self, script):
-        """A `lmcache` that stands in for the real one on PATH."""
-        tool = self.folder / "lmcache"
-        tool.write_text("#!/bin/sh\n" + script)
-        tool.chmod(0o755)
-        return {"PATH": "%s:%s" % (self.folder, os.environ["PATH"])}
-
-    def test_flame_graphs(self):
-        """A recorder for each mode, told to end by SIGINT when the run is over."""
-        mock, picture = self.mock(), self.folder / "a.svg"
-        env = self.recorder('echo "[Profile] $6 recording started"; echo "$@" >> %s/calls\n'
-                            'trap "echo ok > %s; exit 0" INT\nwhile :; do sleep 0.05; done\n' % (self.folder, picture))
-        self.bench(mock, "--end", 2, "--flamegraph", "on", "--profile-server-pid", mock.pid, "--flamegraph-output",
-                   picture, env=env)
-        self.assertEqual((self.folder / "calls").read_text(),
-                         "tool flamegraph --pid %d --mode gil --duration 0 --output %s\n" % (mock.pid, picture))
-        self.assertIn("Flame graph: %s" % picture, self.stderr)
-
-    def test_flame_graphs_that_are_not_to_be_had(self):
-        mock = self.mock()
-        options = ["--end", 1, "--flamegraph", "on", "--profile-server-pid", mock.pid]
-        for script, has_report in (("echo 'no py-spy here'; exit 2\n", False),
-                                   ("echo '[Profile] gil recording started'; exit 3\n", True)):
-            done = subprocess.run(self.command(mock, *options), capture_output=True, text=True, timeout=LIMIT,
-                                  env={**os.environ, **self.recorder(script)})
-            self.assertEqual((done.returncode, "Warm Retrieve" in done.stdout), (1, has_report), done.stderr)
-            self.assertIn("nothing is recorded", done.stderr)
-        self.assertIn("no py-spy here", subprocess.run(
-            self.command(mock, *options), capture_output=True, text=True, timeout=LIMIT,
-            env={**os.environ, **self.recorder("echo 'no py-spy here'; exit 2\n")}).stderr)
-
     def test_wrong_usage(self):
         for options, says in ((["--workload", "stores"], "--workload"), (["--workload", "store:0"], "--workload"),
                               (["--clients", "0"], "--clients"), (["--clients", "257"], "--clients"),
@@ -431,11 +400,6 @@ class BenchServer(unittest.TestCase):
                               (["--ramp", "cold_store.p99<=20", "--end", "3"], "--end"),
                               (["--ramp", "cold_store.p99<=20", "--duration", "3"], "--duration"),
                               (["--end", "0"], "--end"), (["--prepared", "0"], "--prepared"),
-                              (["--flamegraph", "on"], "--profile-server-pid"),
-                              (["--flamegraph", "on", "--profile-server-pid", "999999999"], "no such process"),
-                              (["--flamegraph", "on", "--profile-server-pid", "1", "--flamegraph-mode", "gil,x"], "wall"),
-                              (["--flamegraph", "on", "--profile-server-pid", "1", "--flamegraph-mode", "gil,wall",
-                                "--flamegraph-output", "x"], "--flamegraph-output"),
                               (["--flamegraph", "yes"], "--flamegraph")):
             with self.subTest(options=options):
                 done = subprocess.run([PROGRAM, "bench", "server", "--mode", "cpu", *options], capture_output=True,

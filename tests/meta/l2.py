@@ -256,25 +256,19 @@ class L2(unittest.TestCase):
     # ---- flame graphs ----
 
     def test_a_flame_graph(self):
+        """By perf itself; the rest of what there is about flame graphs is in flamegraph.py."""
         picture = self.folder / "flames.svg"
         arguments = ["-q", "--rounds", "20", "--flamegraph", "on", "--flamegraph-output",
                      str(picture)]
         if shutil.which("perf") is None:
-            self.expect_usage(*arguments, words=["perf is not installed", "linux-perf"])
-            return
+            self.skipTest("perf is not installed")
         done = self.bench(*arguments)
-        if "perf ended at once" in done.stderr:
+        if "perf ended at once" in done.stderr or "perf may not be used" in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
         root = xml.etree.ElementTree.parse(picture).getroot()
         self.assertTrue(root.tag.endswith("svg"))
         self.assertIn("kvconform (", picture.read_text())
-
-    def test_a_flame_graph_that_cannot_be(self):
-        for arguments, words in [(["--flamegraph-mode", "gil"], ["on-cpu or off-cpu"]),
-                                 (["--flamegraph-output", "/dev/null/x"], ["/dev/null/x"])]:
-            if shutil.which("perf") or "--flamegraph-mode" in arguments:
-                self.expect_usage("-q", "--flamegraph", "on", *arguments, words=words)
 
     # ---- wrong usage ----
 

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/bench/flame_tree.h"
-#include "src/bench/profile.h"
+#include "src/bench/flame_recorder.h"
 
 /* As `perf script -F comm,ip,sym` of perf 6.1 prints it. */
 static const char perf_text[] = "kvconform \n"
@@ -82,14 +81,22 @@ Test(flame_tree, a_graph_of_hostile_names_is_xml)
     kvc_buffer_clear(&svg);
 }
 
-Test(flamegraph, a_profiler_that_is_missing_is_named)
+Test(flame_recorder, modes_have_names)
 {
     struct kvc_error err = KVC_ERROR_INIT;
-    enum kvc_profile_mode mode;
+    enum kvc_flame_mode mode;
+    cr_assert_eq(kvc_flame_mode_parse(KVC_STR("off-cpu"), &mode, &err), KVC_OK);
+    cr_assert_eq(mode, KVC_FLAME_OFF_CPU);
+    cr_assert_str_eq(kvc_flame_mode_tag(mode), "offcpu");
+    cr_assert_eq(kvc_flame_mode_parse(KVC_STR("off"), &mode, &err), KVC_EUSAGE);
+    cr_assert_str_eq(err.expected, "one of on-cpu, off-cpu, wakeup, offwake, wall, gil");
+}
+
+Test(flame_recorder, a_profiler_that_is_missing_is_named)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
     setenv("PATH", "/nowhere", 1);
-    cr_assert_eq(kvc_profile_mode_parse("on-cpu", &mode, &err), KVC_OK);
-    cr_assert_eq(kvc_profile_check(mode, &err), KVC_EUSAGE);
-    cr_assert_str_eq(err.what, "perf is not installed");
+    cr_assert_eq(kvc_flame_mode_check(KVC_FLAME_ON_CPU, &err), KVC_EUSAGE);
+    cr_assert_str_eq(err.what, "perf is not installed, and mode on-cpu needs it");
     cr_assert_not_null(strstr(err.expected, "linux-perf"));
-    cr_assert_eq(kvc_profile_mode_parse("wall", &mode, &err), KVC_EUSAGE);
 }
