@@ -33,4 +33,7 @@ kvc_status kvc_inline_decode(struct kvc_bytes data, struct kvc_arena *arena,
                              struct kvc_inline_tensor **tensors, size_t *count,
                              struct kvc_error *err);
 
+/* Bytes of a tensor of that shape. False when a dimension is negative, or they do not fit. */
+bool kvc_inline_tensor_size(struct kvc_ints shape, size_t item_size, size_t *size);
+
 #endif
