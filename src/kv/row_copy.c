@@ -84,6 +84,22 @@ INLINED void copy_rows(const struct kvc_rows *rows, bool stream, int64_t row_siz
     }
 }
 
+/* Rows of unit to twice as many bytes, each by its first and its last unit: sizes that no instruction has. */
+INLINED void copy_rows_by_ends(const struct kvc_rows *rows, size_t unit)
+{
+    const int64_t last = rows->row_size - (int64_t)unit;
+    for (int64_t outer = 0; outer < rows->outer_count; outer++) {
+        uint8_t *to = rows->to + outer * rows->to_outer;
+        const uint8_t *from = rows->from + outer * rows->from_outer;
+        for (int64_t inner = 0; inner < rows->inner_count; inner++) {
+            memcpy(to, from, unit);
+            memcpy(to + last, from + last, unit);
+            to += rows->to_inner;
+            from += rows->from_inner;
+        }
+    }
+}
+
 /* The sizes that heads have, and those that take a few instructions; all others in one loop. */
 #define FOR_EACH_SIZE(X) X(4) X(8) X(16) X(24) X(32) X(40) X(48) X(64) X(80) X(96) X(128) X(256)
 
@@ -105,6 +121,20 @@ static void copy_streamed(const struct kvc_rows *rows)
     }
 }
 
+static void copy_odd(const struct kvc_rows *rows)
+{
+    if (rows->row_size < 4)
+        copy_rows_by_ends(rows, 2);
+    else if (rows->row_size < 8)
+        copy_rows_by_ends(rows, 4);
+    else if (rows->row_size < 16)
+        copy_rows_by_ends(rows, 8);
+    else if (rows->row_size < 32)
+        copy_rows_by_ends(rows, 16);
+    else
+        copy_rows(rows, false, rows->row_size);
+}
+
 static void copy_cached(const struct kvc_rows *rows)
 {
     switch (rows->row_size) {
@@ -112,7 +142,7 @@ static void copy_cached(const struct kvc_rows *rows)
         COPY_CACHED(2)
         FOR_EACH_SIZE(COPY_CACHED)
     default:
-        copy_rows(rows, false, rows->row_size);
+        copy_odd(rows);
     }
 }
 

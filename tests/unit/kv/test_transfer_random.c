@@ -22,7 +22,8 @@ static void draw_group(struct kvc_random *random, struct kvc_group *group)
 {
     static const int64_t block_sizes[] = {1, 2, 4, 7, 16, 16, 32, 64};
     static const int64_t heads[] = {1, 1, 2, 3, 4, 8, 8, 12};
-    static const int64_t head_sizes[] = {1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 40, 64, 80, 128};
+    static const int64_t head_sizes[] = {1,  2,  3,  4,  5,  7,  8,  11, 12,
+                                         16, 20, 24, 25, 32, 40, 64, 80, 128};
     static const char *const dtypes[] = {"uint8", "bfloat16", "float32", "complex64"};
     *group = sample_group((enum kvc_layout)kvc_random_below(random, KVC_LAYOUT_COUNT),
                           dtypes[kvc_random_below(random, KVC_COUNT_OF(dtypes))]);
