@@ -109,8 +109,22 @@ KVC_CHECK(chunk_of_other_hidden_size, .id = "data/chunk-of-other-hidden-size",
 
 /* ---- groups ---- */
 
-static struct kvc_worker *two_group_worker(struct kvc_ctx *ctx, const char *second_dtype,
-                                           bool found_by_the_server)
+/* What makes the second group of layers another one. */
+struct second_group {
+    int64_t num_heads, head_size;
+    const char *dtype;
+    bool is_registered; /* as a group; if not, the server has to find it by the shape */
+};
+
+static const char *const second_group_names[] = {
+    "registered",         "found-by-the-server", "two-dtypes", "found-by-heads",
+    "found-by-head-size", "found-by-dtype",      NULL};
+/* The first group has 2 heads of 8 elements, float16. */
+static const struct second_group second_groups[] = {
+    {1, 32, "float16", true}, {1, 32, "float16", false}, {1, 32, "float32", true},
+    {1, 8, "float16", false}, {2, 16, "float16", false}, {2, 8, "bfloat16", false}};
+
+static struct kvc_worker *two_group_worker(struct kvc_ctx *ctx, const struct second_group *second)
 {
     struct kvc_worker_options options = kvc_worker_defaults(ctx);
     struct kvc_geometry *geometry = &options.geometry;
@@ -118,18 +132,16 @@ static struct kvc_worker *two_group_worker(struct kvc_ctx *ctx, const char *seco
     geometry->groups[1] = geometry->groups[0];
     geometry->groups[0].num_layers = 3;
     geometry->groups[1].num_layers = 1;
-    geometry->groups[1].num_heads = 1;
-    geometry->groups[1].head_size = 32;
-    geometry->groups[1].dtype = kvc_dtype_find(kvc_str_of(second_dtype));
-    options.keep_groups_empty = found_by_the_server;
+    geometry->groups[1].num_heads = second->num_heads;
+    geometry->groups[1].head_size = second->head_size;
+    geometry->groups[1].dtype = kvc_dtype_find(kvc_str_of(second->dtype));
+    options.keep_groups_empty = !second->is_registered;
     return kvc_open_worker(ctx, &options);
 }
 
 static void two_groups(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker =
-        two_group_worker(ctx, kvc_ctx_variant_is(ctx, "two-dtypes") ? "float32" : "float16",
-                         kvc_ctx_variant_is(ctx, "found-by-the-server"));
+    struct kvc_worker *worker = two_group_worker(ctx, &second_groups[kvc_variant_index(ctx)]);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 3));
     const struct kvc_ints blocks = kvc_chunk_blocks(ctx, worker, 3);
     kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 3), 0);
@@ -140,16 +152,16 @@ static void two_groups(struct kvc_ctx *ctx)
 
 KVC_CHECK(
     two_groups, .id = "data/two-groups",
-    .clause = "Layers of two shapes, registered as two groups or found to be two, all come back.",
+    .clause =
+        "Layers of two shapes, registered as two groups or found to be two by heads, head size or "
+        "element type alone, all come back.",
     .source = "protocol 6.4, B53, B55",
     .exchange = "STORE with two block id lists, LOOKUP, RETRIEVE", .level = KVC_LEVEL_MUST,
-    .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
-    .variants = (const char *const[]){"registered", "found-by-the-server", "two-dtypes", NULL},
-    .run = two_groups);
+    .paths = 1u << KVC_PATH_LMCACHE_DRIVEN, .variants = second_group_names, .run = two_groups);
 
 static void skip_in_every_group(struct kvc_ctx *ctx)
 {
-    struct kvc_worker *worker = two_group_worker(ctx, "float16", false);
+    struct kvc_worker *worker = two_group_worker(ctx, &second_groups[0]);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     const struct kvc_ints blocks = kvc_chunk_blocks(ctx, worker, 2);
     const struct kvc_ints written = kvc_ints_slice(blocks, 3, blocks.count - 3);

@@ -1,4 +1,6 @@
 /* A pool in which nothing may go: what a store into it is told, and how it recovers. */
+#include <stdlib.h>
+
 #include "src/base/clock.h"
 #include "tests/conformance/eviction_fixture.h"
 
@@ -42,6 +44,94 @@ KVC_CHECK(says_true, .id = "eviction/full-pool-says-true",
           .flags = KVC_FLAG_EXCLUSIVE,
           .paths = 1u << KVC_PATH_ENGINE_DRIVEN_INLINE | 1u << KVC_PATH_LMCACHE_DRIVEN,
           .setup = &kvc_tiny_pool, .run = says_true);
+
+/* ---- room in pieces ---- */
+
+/* A chunk that is being read, and so stays where it is. */
+struct held {
+    struct kvc_key key;
+    const struct kvc_slots *slot;
+};
+
+static int by_offset(const void *a, const void *b)
+{
+    const int64_t first = ((const struct held *)a)->slot->items[0].offset;
+    const int64_t second = ((const struct held *)b)->slot->items[0].offset;
+    return (first > second) - (first < second);
+}
+
+/* Of a pool full of chunks every second one is held, and the others may go: the room between them is in
+ * pieces of one chunk, and one of two at the pool's start. */
+static struct held *hold_every_second(struct kvc_ctx *ctx, struct kvc_worker *worker, size_t *count)
+{
+    const struct kvc_key all = kvc_fill_with_locked(ctx, worker);
+    const size_t chunks = (size_t)kvc_pool_chunks(worker);
+    struct held *held = kvc_arena_alloc_array(kvc_ctx_arena(ctx), chunks, sizeof *held);
+    for (size_t i = 0; i < chunks; i++) {
+        held[i].key = kvc_key_chunks(worker, &all, (int64_t)i, 1);
+        const struct kvc_prepare_retrieve_result *result =
+            kvc_prepare_retrieve(ctx, worker, &held[i].key);
+        kvc_expect_int(ctx, "slots of PREPARE_RETRIEVE", (int64_t)result->context.slots.count, 1);
+        held[i].slot = &result->context.slots;
+    }
+    qsort(held, chunks, sizeof *held, by_offset);
+    *count = 0;
+    for (size_t i = 0; i < chunks; i++) {
+        if (i % 2 == 0 && i > 0)
+            held[(*count)++] = held[i];
+        else
+            kvc_commit_retrieve(ctx, worker, &held[i].key);
+    }
+    return held;
+}
+
+/* How many chunks of so many bytes the room before, between and behind the held ones has place for. */
+static int64_t places_between(const struct kvc_worker *worker, const struct held *held,
+                              size_t count, int64_t bytes)
+{
+    int64_t places = 0, end = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct kvc_slot *slot = &held[i].slot->items[0];
+        places += (slot->offset - end) / bytes;
+        end = slot->offset + slot->length;
+    }
+    return places + (worker->pool_size - end) / bytes;
+}
+
+static void fits_no_piece(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_crowding_worker(ctx);
+    struct kvc_worker_options options = worker->options;
+    options.model_name = kvc_fresh_name(ctx, "model");
+    options.instance_id = kvc_fresh_instance_id(ctx);
+    options.geometry.groups[0].head_size *= 2;
+    struct kvc_worker *wide = kvc_open_worker(ctx, &options);
+    const int64_t bytes = kvc_geometry_chunk_bytes(&options.geometry, options.chunk_size);
+    size_t count;
+    const struct held *held = hold_every_second(ctx, worker, &count);
+    if (places_between(worker, held, count, bytes) != 1)
+        kvc_ctx_skip(ctx, "the server leaves other pieces of its pool free");
+    const struct kvc_key key = kvc_key_for(ctx, wide, kvc_fresh_chunks(ctx, 2));
+    kvc_prepare_slots(ctx, wide, &key, 0);
+    for (size_t i = 0; i < count; i++) {
+        kvc_expect_slots_stamped(ctx, worker, &held[i].key, held[i].slot, 0);
+        kvc_commit_retrieve(ctx, worker, &held[i].key);
+    }
+    kvc_prepare_slots(ctx, wide, &key, 2);
+}
+KVC_CHECK(
+    fits_no_piece, .id = "eviction/room-in-pieces",
+    .clause =
+        "PREPARE_STORE gives no slot for chunks that would have room in sum, where the pieces of "
+        "the pool that may be used are too small for them, and gives them theirs when larger "
+        "ones are free.",
+    .source = "protocol 4.10, 4.16, B55, N05",
+    .exchange =
+        "REGISTER x 2, store until the pool is full, LOOKUP, PREPARE_RETRIEVE of each chunk, "
+        "COMMIT_RETRIEVE of every second one; PREPARE_STORE of chunks of twice the size; "
+        "COMMIT_RETRIEVE of the others, PREPARE_STORE",
+    .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL | KVC_NEED_ENGINE_DRIVEN,
+    .flags = KVC_FLAG_EXCLUSIVE, .setup = &kvc_tiny_pool, .run = fits_no_piece);
 
 /* ---- reservations that fill the pool and are given up ---- */
 

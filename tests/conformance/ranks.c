@@ -158,6 +158,52 @@ KVC_CHECK(
     .level = KVC_LEVEL_MUST, .paths = KVC_PATHS_ALL, .variants = world_sizes,
     .run = outlives_a_rank);
 
+/* ---- worker ids that are no rank ---- */
+
+static const char *const odd_rank_names[] = {"minus-one", "256", NULL};
+static const int64_t odd_ranks[] = {-1, 256};
+
+/* PREPARE_STORE; NULL if it is refused, else the slot of the one chunk. */
+static const struct kvc_transfer_context *
+try_prepare(struct kvc_ctx *ctx, const struct kvc_worker *worker, const struct kvc_key *key)
+{
+    const struct kvc_request request = kvc_transfer_request(KVC_OP_PREPARE_STORE, worker, key);
+    struct kvc_reply *reply;
+    if (!kvc_try_call(ctx, &worker->rpc, &request, &reply))
+        return NULL;
+    kvc_expect_int(ctx, "slots for a chunk that nobody has stored",
+                   (int64_t)reply->context.slots.count, 1);
+    return &reply->context;
+}
+
+static void keeps_odd_ranks_apart(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_default_worker(ctx);
+    struct kvc_worker *of_two = kvc_rank_of_two(ctx, worker->options.model_name, 0);
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
+    struct kvc_key odd = key;
+    odd.worker_id = KVC_SOME_INT(odd_ranks[kvc_variant_index(ctx)]);
+    struct kvc_key odd_of_two = kvc_key_renamed(ctx, &odd);
+    odd_of_two.world_size = 2;
+    const struct kvc_transfer_context *slots = try_prepare(ctx, worker, &odd);
+    if (slots == NULL)
+        return;
+    kvc_stamp_slots(ctx, worker, &odd, slots, 0);
+    kvc_commit_store(ctx, worker, &odd);
+    kvc_expect_hits(ctx, worker, &key, 0);
+    try_prepare(ctx, of_two, &odd_of_two);
+}
+KVC_CHECK(
+    keeps_odd_ranks_apart, .id = "ranks/no-such-rank",
+    .clause =
+        "A worker id that is none, -1 or 256, is refused, or what it stores is neither the chunk "
+        "of a rank nor that of another world's.",
+    .source = "protocol 3.1, 7.2, B24, B27",
+    .exchange = "REGISTER x 2, PREPARE_STORE and COMMIT_STORE under that worker id, LOOKUP of all "
+                "ranks, PREPARE_STORE in a world of two",
+    .level = KVC_LEVEL_MUST, .needs = KVC_NEED_POOL | KVC_NEED_ENGINE_DRIVEN,
+    .variants = odd_rank_names, .run = keeps_odd_ranks_apart);
+
 /* ---- the same chunks for all: MLA ---- */
 
 static void reads_shared_chunks(struct kvc_ctx *ctx)

@@ -193,6 +193,29 @@ KVC_CHECK(
     .level = KVC_LEVEL_SHOULD, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN, .variants = bound_names,
     .run = refuses_bad_bounds);
 
+static const char *const block_count_names[] = {"zero", "negative", NULL};
+static const int64_t block_counts[] = {0, -40};
+
+static void refuses_no_blocks(struct kvc_ctx *ctx)
+{
+    const struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    struct kvc_request registration = kvc_fresh_registration(ctx, &options);
+    struct kvc_tensor_handle *handle = kvc_own_handles(ctx, &registration);
+    const size_t axis = options.geometry.groups[0].layout == KVC_LAYOUT_HND ? 1 : 0;
+    int64_t *shape = kvc_arena_alloc_array(kvc_ctx_arena(ctx), handle->shape.count, sizeof *shape);
+    for (size_t i = 0; i < handle->shape.count; i++)
+        shape[i] = i == axis ? block_counts[kvc_variant_index(ctx)] : handle->shape.items[i];
+    handle->shape.items = shape;
+    kvc_expect_silence(ctx, kvc_ctx_rpc(ctx), &registration, "a tensor without blocks");
+}
+KVC_CHECK(
+    refuses_no_blocks, .id = "registration/no-blocks",
+    .clause = "A registration with a tensor of no blocks, or of less than none, is not answered.",
+    .source = "protocol 3.6, 4.2, N23", .exchange = "REGISTER_KV_CACHE, NOOP",
+    .level = KVC_LEVEL_SHOULD, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
+    .layouts = KVC_LAYOUT_BIT(KVC_LAYOUT_HND) | KVC_LAYOUT_BIT(KVC_LAYOUT_MLA),
+    .variants = block_count_names, .run = refuses_no_blocks);
+
 /* ---- the pool's file ---- */
 
 static void keeps_pool_private(struct kvc_ctx *ctx)

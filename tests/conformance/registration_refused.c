@@ -85,8 +85,10 @@ KVC_CHECK(refuses_bad_handles, .id = "registration/bad-handles",
           .level = KVC_LEVEL_SHOULD, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
           .variants = bad_handles, .run = refuses_bad_handles);
 
-static const char *const bad_engine_names[] = {"unknown", "upper-case", "empty", NULL};
-static const struct kvc_str bad_engines[] = {{"kvconform", 9}, {"VLLM", 4}, {"", 0}};
+static const char *const bad_engine_names[] = {"unknown", "upper-case", "empty", "sglang",
+                                               "trtllm",  "mock",       "atom",  NULL};
+static const struct kvc_str bad_engines[] = {
+    {"kvconform", 9}, {"VLLM", 4}, {"", 0}, {"sglang", 6}, {"trtllm", 6}, {"mock", 4}, {"atom", 4}};
 
 static void refuses_bad_engine(struct kvc_ctx *ctx)
 {
@@ -96,7 +98,9 @@ static void refuses_bad_engine(struct kvc_ctx *ctx)
     kvc_expect_silence(ctx, kvc_ctx_rpc(ctx), &request, "an engine that does not exist");
 }
 KVC_CHECK(refuses_bad_engine, .id = "registration/bad-engine",
-          .clause = "A registration that names no known engine, in lower case, is not answered.",
+          .clause =
+              "A registration that names no known engine, in lower case, or one whose tensors look "
+              "otherwise, is not answered.",
           .source = "protocol 3.5, 4.2", .exchange = "REGISTER_KV_CACHE, NOOP",
           .level = KVC_LEVEL_OBSERVED, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
           .variants = bad_engine_names, .run = refuses_bad_engine);
@@ -122,6 +126,22 @@ KVC_CHECK(
               "number of the tensor's, is not answered.",
     .source = "protocol 4.2, 6.3", .exchange = "REGISTER_KV_CACHE, NOOP", .level = KVC_LEVEL_SHOULD,
     .paths = 1u << KVC_PATH_LMCACHE_DRIVEN, .variants = bad_groups, .run = refuses_bad_group);
+
+static const char *const bad_world_names[] = {"zero", "negative", NULL};
+static const int64_t bad_worlds[] = {0, -1};
+
+static void refuses_bad_world(struct kvc_ctx *ctx)
+{
+    struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    options.world_size = bad_worlds[kvc_variant_index(ctx)];
+    const struct kvc_request request = kvc_fresh_registration(ctx, &options);
+    kvc_expect_silence(ctx, kvc_ctx_rpc(ctx), &request,
+                       "a model that runs on less than one worker");
+}
+KVC_CHECK(refuses_bad_world, .id = "registration/bad-world",
+          .clause = "A registration for a world of less than one worker is not answered.",
+          .source = "protocol 4.2, 4.3", .exchange = "REGISTER, NOOP", .level = KVC_LEVEL_SHOULD,
+          .paths = KVC_PATHS_ALL, .variants = bad_world_names, .run = refuses_bad_world);
 
 static void refuses_no_slots(struct kvc_ctx *ctx)
 {

@@ -175,6 +175,33 @@ KVC_CHECK(block_out_of_range, .id = "store/block-out-of-range",
           .level = KVC_LEVEL_MUST, .needs = KVC_NEED_LMCACHE_DRIVEN,
           .variants = (const char *const[])BAD_BLOCKS, .run = block_out_of_range);
 
+static void bad_list_of_one_group(struct kvc_ctx *ctx)
+{
+    struct kvc_worker_options options = kvc_worker_defaults(ctx);
+    options.geometry.group_count = 2;
+    options.geometry.groups[1] = options.geometry.groups[0];
+    options.geometry.groups[1].num_heads = 1;
+    struct kvc_worker *worker = kvc_open_worker(ctx, &options);
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
+    const struct kvc_ints blocks = kvc_chunk_blocks(ctx, worker, 2);
+    const size_t variant = kvc_variant_index(ctx);
+    struct kvc_ints lists[2] = {blocks, blocks};
+    lists[variant % 2] = variant < 2 ? kvc_ints_slice(blocks, 0, blocks.count - 1)
+                                     : with_bad_block(ctx, worker, blocks);
+    expect_not_stored(ctx, worker, &key, (struct kvc_int_lists){lists, 2});
+}
+
+KVC_CHECK(
+    bad_list_of_one_group, .id = "store/bad-list-of-one-group",
+    .clause =
+        "STORE with too few block ids, or a block that does not exist, for one of two groups of "
+        "layers does not say true, and stores nothing.",
+    .source = "protocol 4.13, 6.4, B53, N01", .exchange = "STORE; another STORE, LOOKUP",
+    .level = KVC_LEVEL_MUST, .needs = KVC_NEED_LMCACHE_DRIVEN,
+    .variants = (const char *const[]){"first-too-few", "second-too-few", "first-out-of-range",
+                                      "second-out-of-range", NULL},
+    .run = bad_list_of_one_group);
+
 static void works_after_a_bad_store(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);

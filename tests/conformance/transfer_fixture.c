@@ -235,13 +235,9 @@ struct kvc_request kvc_blocks_request(struct kvc_ctx *ctx, enum kvc_op op,
     return request;
 }
 
-bool kvc_succeeds(struct kvc_ctx *ctx, const struct kvc_worker *worker,
-                  const struct kvc_request *request)
+static bool says_success(enum kvc_op op, const struct kvc_reply *reply)
 {
-    struct kvc_reply *reply = NULL;
-    if (!kvc_try_call(ctx, &worker->rpc, request, &reply))
-        return false;
-    switch (request->op) {
+    switch (op) {
     case KVC_OP_STORE:
     case KVC_OP_RETRIEVE:
         return reply->transfer.success;
@@ -250,6 +246,26 @@ bool kvc_succeeds(struct kvc_ctx *ctx, const struct kvc_worker *worker,
     default: /* COMMIT_* */
         return reply->ok;
     }
+}
+
+bool kvc_succeeds(struct kvc_ctx *ctx, const struct kvc_worker *worker,
+                  const struct kvc_request *request)
+{
+    struct kvc_reply *reply = NULL;
+    return kvc_try_call(ctx, &worker->rpc, request, &reply) && says_success(request->op, reply);
+}
+
+bool kvc_soon_succeeds(struct kvc_ctx *ctx, const struct kvc_worker *worker,
+                       const struct kvc_request *request)
+{
+    struct kvc_reply reply = {0};
+    struct kvc_error err = KVC_ERROR_INIT;
+    const uint64_t uid = kvc_send(ctx, &worker->rpc, request);
+    const bool answered = kvc_rpc_receive(&worker->rpc, uid, request->op, worker->rpc.timeout_ms,
+                                          &reply, &err) == KVC_OK;
+    const bool success = answered && says_success(request->op, &reply);
+    kvc_reply_clear(&reply);
+    return success;
 }
 
 uint64_t kvc_send(struct kvc_ctx *ctx, const struct kvc_rpc *rpc, const struct kvc_request *request)

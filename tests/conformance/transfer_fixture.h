@@ -88,6 +88,9 @@ struct kvc_request kvc_blocks_request(struct kvc_ctx *ctx, enum kvc_op op,
  * may refuse in silence. */
 bool kvc_succeeds(struct kvc_ctx *ctx, const struct kvc_worker *worker,
                   const struct kvc_request *request);
+/* The same, where an answer is likely: it is waited for as long as a call may take. */
+bool kvc_soon_succeeds(struct kvc_ctx *ctx, const struct kvc_worker *worker,
+                       const struct kvc_request *request);
 
 /* The two halves of kvc_call, for requests of several workers at once. */
 uint64_t kvc_send(struct kvc_ctx *ctx, const struct kvc_rpc *rpc,

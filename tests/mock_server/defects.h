@@ -66,6 +66,7 @@
     X(ID_NOT_REUSABLE, "id-not-reusable", "an instance id that has left cannot be registered again", "N22") \
     X(MODES_SHARE_IDS, "modes-share-ids", "an instance that leaves takes the one of the other transfer mode with the same id along", "B21") \
     X(WIDE_IDS_REFUSED, "wide-ids-refused", "instance ids outside 32 bits are refused", "B21") \
+    X(WORLD_UNCHECKED, "world-unchecked", "a model may run on less than one worker", "4.3: 0.5.1") \
     X(REPEAT_REFUSED, "repeat-refused", "the same registration once more is not answered", "B22") \
     X(PHYSICAL_SLOTS_IGNORED, "physical-slots-ignored", "num_physical_slots is not looked at", "4.3") \
     X(LENGTH_UNCHECKED, "length-unchecked", "a handle that says more bytes than its segment has is taken if the tensor fits", "N23") \
@@ -123,6 +124,7 @@
     X(HASH_NOT_CHAINED, "hash-not-chained", "a chunk's hash does not depend on the chunks before it", "B20") \
     X(HASH_DROPS_LAST_TOKEN, "hash-drops-last-token", "a chunk's hash covers all of its tokens but the last", "implementer's slip") \
     X(CHUNKS_OF_ONE_CLIENT, "chunks-of-one-client", "chunks are found only over the connection that stored them", "B21") \
+    X(ODD_RANKS_TAKEN, "odd-ranks-taken", "worker ids that an object's key has no room for are taken, and fall together with others", "B24") \
     /* locks */                                                                                    \
     X(READERS_IGNORED, "readers-ignored", "LOOKUP takes one lock however many readers it is told", "B27") \
     X(FREE_IGNORES_RANGE, "free-ignores-range", "freeing a range releases the whole lookup", "B26") \
@@ -196,6 +198,7 @@
     X(BLOCKS_ROTATED, "blocks-rotated", "STORE reads the blocks of a chunk from the second one on", "B58") \
     X(LAYOUT_HINT_IGNORED, "layout-hint-ignored", "tensors are read as HND whatever the layout hint says", "B52") \
     X(KV_FIRST_ALWAYS, "kv-first-always", "tensors with K and V in the second axis are read as if it were the first", "B52") \
+    X(STRIDES_IGNORED, "strides-ignored", "a tensor with gaps is read as if it had none", "B52") \
     X(LAST_LAYER_LOST, "last-layer-lost", "STORE leaves out the last layer", "B53") \
     X(OTHER_GEOMETRY_SERVED, "other-geometry-served", "chunks are served to a worker whose geometry has the same size", "B25") \
     X(OTHER_SIZE_SERVED, "other-size-served", "chunks are served to a worker whatever its geometry", "B24") \

@@ -108,7 +108,8 @@ static bool is_ignored(const struct mock *mock, const struct mock_instance *old)
 
 static bool check_world(struct mock_call *call, int64_t world_size)
 {
-    if (world_size >= 1 && world_size <= MOCK_MAX_WORLD)
+    if ((world_size >= 1 && world_size <= MOCK_MAX_WORLD) ||
+        mock_has(call->mock, MOCK_DEFECT_WORLD_UNCHECKED))
         return true;
     mock_refuse(call, "world_size is %lld, it must be 1 to %d", (long long)world_size,
                 MOCK_MAX_WORLD);
@@ -209,13 +210,6 @@ enum mock_answer mock_on_register_engine_driven(struct mock_call *call)
 
 /* ---- lmcache-driven ---- */
 
-static bool knows_engine(const struct mock *mock, struct kvc_str engine)
-{
-    if (kvc_str_is(engine, "atom"))
-        return mock_speaks(mock, KVC_FEATURE_KV_READERS);
-    return kvc_str_is(engine, "vllm") || kvc_str_is(engine, "mock");
-}
-
 static bool knows_layout(struct kvc_str layout)
 {
     return layout.size == 0 || kvc_str_is(layout, "NHD") || kvc_str_is(layout, "HND");
@@ -225,7 +219,7 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
 {
     struct mock *mock = call->mock;
     const struct kvc_request *request = call->request;
-    if (!knows_engine(mock, request->engine_type))
+    if (!kvc_str_is(request->engine_type, "vllm"))
         return mock_refuse(call, "no tensors of engine " KVC_STR_FMT " can be read on a cpu",
                            KVC_STR_ARG(request->engine_type));
     if (request->layout_hints.others.count > 0 && mock_has(mock, MOCK_DEFECT_HINTS_STRICT))
@@ -257,6 +251,7 @@ enum mock_answer mock_on_register_kv_cache(struct mock_call *call)
     const struct mock_reading reading = {
         .layout_hint_ignored = mock_has(mock, MOCK_DEFECT_LAYOUT_HINT_IGNORED),
         .kv_first_always = mock_has(mock, MOCK_DEFECT_KV_FIRST_ALWAYS),
+        .strides_ignored = mock_has(mock, MOCK_DEFECT_STRIDES_IGNORED),
         .length_unchecked = mock_has(mock, MOCK_DEFECT_LENGTH_UNCHECKED),
         .groups_ignored = mock_has(mock, MOCK_DEFECT_GROUPS_IGNORED),
         .alloc_offset_ignored = mock_has(mock, MOCK_DEFECT_ALLOC_OFFSET_IGNORED),

@@ -95,6 +95,7 @@ bool mock_same_shape(const struct kvc_group *a, const struct kvc_group *b);
 struct mock_reading {
     bool layout_hint_ignored;    /* a defect */
     bool kv_first_always;        /* a defect */
+    bool strides_ignored;        /* a defect */
     bool length_unchecked;       /* a defect */
     bool groups_ignored;         /* a defect */
     bool alloc_offset_ignored;   /* a defect */

@@ -96,8 +96,9 @@ bool mock_window_of_tokens(struct mock_call *call, struct mock_window *window)
     struct mock *mock = call->mock;
     const struct kvc_key *key = &call->request->key;
     const int64_t worker = key->worker_id.present ? key->worker_id.value : 0;
-    if (key->world_size < 1 || key->world_size > MOCK_MAX_RANKS || worker < 0 ||
-        worker > MOCK_MAX_RANKS) {
+    const bool is_odd = worker < 0 || worker > MOCK_MAX_RANKS;
+    if (key->world_size < 1 || key->world_size > MOCK_MAX_RANKS ||
+        (is_odd && !mock_has(mock, MOCK_DEFECT_ODD_RANKS_TAKEN))) {
         mock_refuse(call, "worker %lld of a world of %lld is none", (long long)worker,
                     (long long)key->world_size);
         return false;
@@ -157,7 +158,8 @@ bool mock_window_read(struct mock_call *call, struct mock_window *window)
 
 static int64_t kv_rank(int64_t world_size, int64_t worker)
 {
-    return world_size << 24 | worker << 16 | world_size << 8 | worker;
+    const uint64_t world = (uint64_t)world_size, rank = (uint64_t)worker;
+    return (int64_t)(world << 24 | rank << 16 | world << 8 | rank);
 }
 
 static void chunk_hash(const struct mock_window *window, int64_t chunk,
