@@ -95,7 +95,7 @@ static int run_flags(const struct flags *flags)
         status = kvc_target_start(&target, NULL, &err);
         if (status == KVC_OK)
             status = measure(flags, &target, &file, &err);
-        kvc_target_stop(&target);
+        kvc_target_clear(&target);
     }
     kvc_report_file_close(&file);
     if (status == KVC_OK)

@@ -238,7 +238,7 @@ static int run_with_flags(struct kvc_bench_flags *flags)
         kvc_print_error(&err);
         exit_status = kvc_exit_status(status);
     }
-    kvc_target_stop(&target);
+    kvc_target_clear(&target);
     close_files(&files);
     return exit_status;
 }

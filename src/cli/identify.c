@@ -114,7 +114,7 @@ static int identify(const struct kvc_target_flags *target_flags, const struct id
         print_json(&target, &verdict);
     else
         print_text(&target, &verdict);
-    kvc_target_stop(&target);
+    kvc_target_clear(&target);
     free(verdict.first.reason);
     return verdict.works ? KVC_EXIT_OK : KVC_EXIT_UNEXPECTED;
 }

@@ -8,7 +8,7 @@
 #include "tests/mock_server/mock.h"
 
 struct mock_flags {
-    const char *bind, *http, *dialect, *version, *pool_name;
+    const char *bind, *http, *dialect, *version, *pool_name, *l2_adapter;
     int64_t chunk_size, pool_size;
     int64_t read_ttl_ms, write_ttl_ms, session_ttl_ms, reap_ms;
     struct kvc_texts defects;
@@ -60,6 +60,12 @@ static const struct kvc_option mock_table[] = {
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(no_pool),
      .help = "offer no shared-memory pool: engine-driven workers send the bytes inline"},
+    {.name = "l2-adapter",
+     .kind = KVC_OPTION_TEXT,
+     .offset = FLAG(l2_adapter),
+     .argument = "JSON",
+     .help = "keep chunks below the cache as well, as with LMCache's flag of that name; types and "
+             "members are those of `bench l2`"},
     {.name = "read-ttl",
      .kind = KVC_OPTION_SECONDS,
      .offset = FLAG(read_ttl_ms),
@@ -114,6 +120,7 @@ static int serve(const struct mock_flags *flags)
         .pool_size = flags->pool_size,
         .no_pool = flags->no_pool,
         .pool_name = flags->pool_name,
+        .l2_adapter = flags->l2_adapter,
         .read_ttl_ms = flags->read_ttl_ms,
         .write_ttl_ms = flags->write_ttl_ms,
         .session_ttl_ms = flags->session_ttl_ms,

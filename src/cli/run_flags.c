@@ -54,7 +54,7 @@ static const struct kvc_option selection_table[] = {
      .offset = FLAG(require),
      .argument = "FEATURE",
      .help = "fail when the server lacks this, instead of skipping what needs it: http, pool, "
-             "no-pool, status, p2p, checksums, restart, engine-driven, lmcache-driven, cuda"},
+             "no-pool, status, p2p, checksums, restart, engine-driven, lmcache-driven, l2, cuda"},
     {.name = "client-dialect",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(client_dialect),

@@ -26,7 +26,7 @@ static const struct kvc_option target_table[] = {
      .offset = FLAG(launch),
      .argument = "CMD",
      .help = "start the server with this shell command and stop it at the end; {rpc_port} and "
-             "{http_port} in it become free ports"},
+             "{http_port} in it become free ports, {l2_dir} an empty folder for files below it"},
     {.name = "launch-log",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(launch_log),

@@ -34,6 +34,7 @@ uint32_t kvc_needs_met(const struct kvc_target *target, const struct kvc_facts *
         {(facts->paths & KVC_PATHS_ENGINE_DRIVEN) != 0, KVC_NEED_ENGINE_DRIVEN},
         {(facts->paths & 1u << KVC_PATH_LMCACHE_DRIVEN) != 0, KVC_NEED_LMCACHE_DRIVEN},
         {facts->has_cuda, KVC_NEED_CUDA},
+        {facts->l2_folder != NULL, KVC_NEED_L2},
     };
     uint32_t met = 0;
     for (size_t i = 0; i < KVC_COUNT_OF(rows); i++)

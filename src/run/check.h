@@ -29,6 +29,8 @@ enum kvc_need {
     /* A GPU, where the check's workers have their caches; and for the lmcache-driven path a server that maps
      * its memory. Checks without this need have them on the CPU. */
     KVC_NEED_CUDA = 1u << 9,
+    /* Files below the server's memory, in a folder that we can look into and that nobody else uses. */
+    KVC_NEED_L2 = 1u << 10,
 };
 
 enum kvc_check_flag {
@@ -90,11 +92,12 @@ struct kvc_facts {
     bool has_status;
     bool has_p2p;
     bool has_checksums;
-    bool has_cuda;      /* there is a GPU, and checks are to use it */
-    bool maps_cuda;     /* the server maps its memory */
-    int64_t timeout_ms; /* for each call that must be answered */
-    int64_t silence_ms; /* how long to wait before silence counts as silence */
-    bool stand_in;      /* the server is the bundled mock */
+    bool has_cuda;         /* there is a GPU, and checks are to use it */
+    bool maps_cuda;        /* the server maps its memory */
+    int64_t timeout_ms;    /* for each call that must be answered */
+    int64_t silence_ms;    /* how long to wait before silence counts as silence */
+    bool stand_in;         /* the server is the bundled mock */
+    const char *l2_folder; /* where its files are; NULL: it has none */
 };
 
 /* ---- asking ---- */
@@ -128,6 +131,9 @@ void kvc_ctx_end_server(struct kvc_ctx *ctx, enum kvc_ending ending);
 /* Starts it again, set up as before, perhaps at another address: facts and kvc_ctx_rpc are then the new
  * server's. The runner does the same after a check that leaves its server ended. */
 void kvc_ctx_start_server(struct kvc_ctx *ctx);
+/* The same, with nothing below it and room for so many bytes there; the runner starts it as before when the
+ * check has ended. Where that cannot be done the check is skipped. */
+void kvc_ctx_start_server_cramped(struct kvc_ctx *ctx, int64_t l2_bytes);
 
 /* Runs func(arg) when the check ends, however it ends (the last deferred first); not after a crash. */
 void kvc_ctx_defer(struct kvc_ctx *ctx, void (*func)(void *arg), void *arg);

@@ -11,6 +11,7 @@
 #include "src/base/clock.h"
 #include "src/run/control.h"
 #include "src/run/trace.h"
+#include "src/target/l2_folder.h"
 
 struct deferred {
     void (*func)(void *arg);
@@ -164,14 +165,28 @@ void kvc_ctx_end_server(struct kvc_ctx *ctx, enum kvc_ending ending)
     ask_runner(ctx, "ending the server", (struct kvc_control_request){.ending = ending});
 }
 
-void kvc_ctx_start_server(struct kvc_ctx *ctx)
+static void start_server(struct kvc_ctx *ctx, int64_t l2_bytes)
 {
     const struct kvc_control_reply reply =
-        ask_runner(ctx, "starting the server again", (struct kvc_control_request){.start = true});
+        ask_runner(ctx, "starting the server again",
+                   (struct kvc_control_request){.start = true, .l2_bytes = l2_bytes});
     ctx->facts.rpc_url = kvc_arena_copy_str(&ctx->arena, kvc_str_of(reply.rpc_url)).data;
     if (ctx->facts.http_url != NULL)
         ctx->facts.http_url = kvc_arena_copy_str(&ctx->arena, kvc_str_of(reply.http_url)).data;
     ctx->rpc = NULL; /* the old one leads nowhere */
+}
+
+void kvc_ctx_start_server(struct kvc_ctx *ctx)
+{
+    start_server(ctx, 0);
+}
+
+void kvc_ctx_start_server_cramped(struct kvc_ctx *ctx, int64_t l2_bytes)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    if (kvc_l2_folder_try_confine(&err) != KVC_OK)
+        kvc_ctx_skip(ctx, "%s", err.what);
+    start_server(ctx, l2_bytes);
 }
 
 void kvc_ctx_defer(struct kvc_ctx *ctx, void (*func)(void *arg), void *arg)

@@ -8,6 +8,7 @@
 struct kvc_control_request {
     bool start; /* else: end it */
     enum kvc_ending ending;
+    int64_t l2_bytes; /* start: see struct kvc_target */
 };
 
 struct kvc_control_reply {

@@ -306,4 +306,6 @@ void kvc_facts_readdress(const struct kvc_target *target, struct kvc_facts_recor
     memcpy(record->http_url, target->http_url, sizeof(record->http_url));
     record->facts.rpc_url = record->rpc_url;
     record->facts.http_url = record->http_answers ? record->http_url : NULL;
+    memcpy(record->l2_folder, target->l2_folder, sizeof(record->l2_folder));
+    record->facts.l2_folder = record->l2_folder[0] != '\0' ? record->l2_folder : NULL;
 }

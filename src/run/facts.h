@@ -17,6 +17,7 @@ struct kvc_facts_record {
     struct kvc_facts facts; /* its pointers are set by kvc_facts_probe */
     char rpc_url[256];
     char http_url[256];
+    char l2_folder[256];
     bool http_answers;
     char version[64];
     char path_reasons[KVC_PATH_COUNT][200]; /* how it works, or why it does not */
@@ -31,7 +32,7 @@ struct kvc_facts_record {
 kvc_status kvc_facts_probe(const struct kvc_target *target, const struct kvc_facts_options *options,
                            struct kvc_facts_record *record, struct kvc_error *err);
 
-/* Points the facts at the target's present addresses: after it was started again. */
+/* Points the facts at the target's present addresses and folder: after it was started again. */
 void kvc_facts_readdress(const struct kvc_target *target, struct kvc_facts_record *record);
 
 /* Tokens a block: at most 16, and at least 4 blocks a chunk where the chunk has so many tokens. */

@@ -56,6 +56,7 @@ static void restart_server(struct kvc_loop *loop, struct kvc_server *server)
 {
     struct kvc_error err = KVC_ERROR_INIT;
     server->was_ended = false;
+    server->target.l2_bytes = 0;
     if (!server->target.ops->can_restart) {
         lose_server(loop, server, NULL);
         return;
@@ -85,13 +86,14 @@ static void serve_control(struct kvc_server *server, const struct kvc_control_re
         return;
     }
     kvc_target_stop(&server->target);
+    server->target.l2_bytes = request->l2_bytes;
     if (kvc_target_start(&server->target, server->has_setup ? &server->setup : NULL, &err) !=
         KVC_OK) {
         snprintf(reply->problem, sizeof(reply->problem), "%s", err.what);
         return;
     }
     kvc_facts_readdress(&server->target, &server->facts);
-    server->was_ended = false;
+    server->was_ended = request->l2_bytes != 0; /* it is not what others expect */
     reply->done = true;
     memcpy(reply->rpc_url, server->target.rpc_url, sizeof(reply->rpc_url));
     memcpy(reply->http_url, server->target.http_url, sizeof(reply->http_url));

@@ -10,7 +10,7 @@ static bool setups_equal(const struct kvc_target_setup *a, const struct kvc_targ
 {
     return a->no_pool == b->no_pool && a->read_ttl_ms == b->read_ttl_ms &&
            a->write_ttl_ms == b->write_ttl_ms && a->pool_bytes == b->pool_bytes &&
-           a->reap_ms == b->reap_ms;
+           a->reap_ms == b->reap_ms && a->l2 == b->l2;
 }
 
 static struct kvc_server *add_server(struct kvc_plan *plan, const struct kvc_run_options *options,
@@ -51,6 +51,11 @@ static bool wanted_setup(const struct kvc_instance *instance, const struct kvc_f
     return check->setup != NULL || add_no_pool || (takes_setups && may_do_harm(instance));
 }
 
+static bool asks_only_for_files(const struct kvc_target_setup *setup)
+{
+    return setups_equal(setup, &(struct kvc_target_setup){.l2 = true});
+}
+
 static void assign_server(struct kvc_plan *plan, const struct kvc_run_options *options,
                           struct kvc_entry *entry)
 {
@@ -62,6 +67,8 @@ static void assign_server(struct kvc_plan *plan, const struct kvc_run_options *o
         entry->skip = kvc_buffer_take_text(&reason);
     } else if (!wanted_setup(entry->instance, facts, takes_setups, &setup)) {
         entry->server = &plan->servers[0];
+    } else if (!takes_setups && asks_only_for_files(&setup)) {
+        entry->server = &plan->servers[0]; /* which has them, or the need is not met */
     } else if (!takes_setups) {
         entry->skip =
             kvc_format("needs a server set up as '%s', which a target of kind '%s' cannot "
@@ -122,8 +129,10 @@ void kvc_plan_clear(struct kvc_plan *plan)
 {
     for (size_t i = 0; i < plan->entry_count; i++)
         free(plan->entries[i].skip);
-    for (size_t i = 0; i < plan->server_count; i++)
+    for (size_t i = 0; i < plan->server_count; i++) {
+        kvc_target_clear(&plan->servers[i].target);
         kvc_buffer_clear(&plan->servers[i].suspect_ids);
+    }
     free(plan->entries);
     free(plan->servers);
     *plan = (struct kvc_plan){0};

@@ -18,6 +18,7 @@ const struct kvc_flag_name kvc_need_names[] = {
     {KVC_NEED_RESTART, "restart", "a server that kvconform can start again"},
     {KVC_NEED_ENGINE_DRIVEN, "engine-driven", "one of the engine-driven paths"},
     {KVC_NEED_LMCACHE_DRIVEN, "lmcache-driven", "the lmcache-driven path"},
+    {KVC_NEED_L2, "l2", "files below the server, in the {l2_dir} of --launch"},
     {KVC_NEED_CUDA, "cuda", "a CUDA GPU, which --device cuda or all makes use of"},
 };
 const size_t kvc_need_name_count = KVC_COUNT_OF(kvc_need_names);

@@ -13,11 +13,13 @@
 
 #include "src/base/clock.h"
 #include "src/target/aside.h"
+#include "src/target/l2_folder.h"
 #include "src/target/supervisor.h"
 #include "src/target/target_impl.h"
 
 #define RPC_PORT  "{rpc_port}"
 #define HTTP_PORT "{http_port}"
+#define L2_FOLDER "{l2_dir}"
 
 enum {
     COMMAND_GRACE_MS = 10000, /* for the server to end by itself */
@@ -58,14 +60,14 @@ static kvc_status find_ports(int ports[2], struct kvc_error *err)
     return status;
 }
 
-/* The text with every `name` replaced by a number; the caller frees it. */
-static char *fill_in(const char *text, const char *name, int number)
+/* The text with every `name` replaced; the caller frees it. */
+static char *fill_in(const char *text, const char *name, const char *value)
 {
     struct kvc_buffer out = {0};
     const char *found;
     while ((found = strstr(text, name)) != NULL) {
         kvc_buffer_append(&out, text, (size_t)(found - text));
-        kvc_buffer_printf(&out, "%d", number);
+        kvc_buffer_append_text(&out, value);
         text = found + strlen(name);
     }
     kvc_buffer_append_text(&out, text);
@@ -75,8 +77,11 @@ static char *fill_in(const char *text, const char *name, int number)
 /* The text with both ports in it; the caller frees it. */
 static char *fill_in_ports(const char *text, const int ports[2])
 {
-    char *half_filled = fill_in(text, RPC_PORT, ports[0]);
-    char *filled = fill_in(half_filled, HTTP_PORT, ports[1]);
+    char rpc_port[12], http_port[12];
+    snprintf(rpc_port, sizeof(rpc_port), "%d", ports[0]);
+    snprintf(http_port, sizeof(http_port), "%d", ports[1]);
+    char *half_filled = fill_in(text, RPC_PORT, rpc_port);
+    char *filled = fill_in(half_filled, HTTP_PORT, http_port);
     free(half_filled);
     return filled;
 }
@@ -93,7 +98,7 @@ static void resolve_url(const char *given, const char *command, const char *plac
     free(filled);
 }
 
-/* Sets the URLs; gives back the command with the ports in it. */
+/* Sets the URLs; gives back the command with ports and folder in it. */
 static kvc_status resolve_addresses(struct kvc_target *target, char **command,
                                     struct kvc_error *err)
 {
@@ -109,7 +114,11 @@ static kvc_status resolve_addresses(struct kvc_target *target, char **command,
     resolve_url(options->http_url, options->launch, HTTP_PORT, "http://127.0.0.1:" HTTP_PORT, ports,
                 target->http_url, sizeof(target->http_url));
     KVC_GUARD(kvc_target_check_urls(target, err));
-    *command = fill_in_ports(options->launch, ports);
+    if (strstr(options->launch, L2_FOLDER) != NULL)
+        KVC_GUARD(kvc_l2_folder_make(target, err));
+    char *half_filled = fill_in_ports(options->launch, ports);
+    *command = fill_in(half_filled, L2_FOLDER, target->l2_folder);
+    free(half_filled);
     return KVC_OK;
 }
 
@@ -186,6 +195,19 @@ static kvc_status fail_with_log(const struct launch_state *state, kvc_status sta
 
 /* ---- starting ---- */
 
+/* Never returns. */
+static _Noreturn void be_supervisor(const struct kvc_target *target, const char *command,
+                                    int parent, int log_fd, int stop_fd)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    if (target->l2_bytes != 0 &&
+        kvc_l2_folder_confine(target->l2_folder, target->l2_bytes, &err) != KVC_OK) {
+        dprintf(log_fd, "%s\n", err.what);
+        _exit(127);
+    }
+    kvc_supervise(command, parent, log_fd, stop_fd, COMMAND_GRACE_MS);
+}
+
 static kvc_status start_supervisor(struct kvc_target *target, const char *command, int log_fd,
                                    struct kvc_error *err)
 {
@@ -196,7 +218,7 @@ static kvc_status start_supervisor(struct kvc_target *target, const char *comman
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0)
-        kvc_supervise(command, parent, log_fd, stop[0], COMMAND_GRACE_MS);
+        be_supervisor(target, command, parent, log_fd, stop[0]);
     close(stop[0]);
     state->stop_fd = stop[1];
     if (child < 0)

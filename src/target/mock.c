@@ -10,6 +10,7 @@
 #include "src/base/clock.h"
 #include "src/kv/segment.h"
 #include "src/target/aside.h"
+#include "src/target/l2_folder.h"
 #include "src/target/target_impl.h"
 #include "tests/mock_server/mock.h"
 
@@ -60,8 +61,8 @@ static struct kvc_mock_options mock_options(const struct kvc_target *target,
 }
 
 /* Never returns. What goes wrong is told through the same pipe, after a line "error". */
-static _Noreturn void be_mock(struct kvc_mock_options options, int parent, int ready_fd,
-                              int stop_fd)
+static _Noreturn void be_mock(const struct kvc_target *target, struct kvc_mock_options options,
+                              int parent, int ready_fd, int stop_fd)
 {
     const int keep[] = {ready_fd, stop_fd};
     kvc_aside_detach(parent, SIGTERM, keep, KVC_COUNT_OF(keep));
@@ -69,7 +70,15 @@ static _Noreturn void be_mock(struct kvc_mock_options options, int parent, int r
     options.ready_fd = ready_fd;
     options.stop_fd = stop_fd;
     struct kvc_error err = KVC_ERROR_INIT;
-    const kvc_status status = mock_run(&options, &err);
+    char *below = kvc_format("{\"type\": \"fs\", \"base_path\": \"%s\"}", target->l2_folder);
+    kvc_status status = KVC_OK;
+    if (target->l2_folder[0] != '\0')
+        options.l2_adapter = below;
+    if (target->l2_bytes != 0)
+        status = kvc_l2_folder_confine(target->l2_folder, target->l2_bytes, &err);
+    if (status == KVC_OK)
+        status = mock_run(&options, &err);
+    free(below);
     if (status == KVC_OK)
         _exit(0);
     char line[sizeof(err) + 64];
@@ -149,6 +158,8 @@ static kvc_status mock_start(struct kvc_target *target, const struct kvc_target_
     if (mock_run == NULL)
         return kvc_fail(err, KVC_EUNSUPPORTED, "this program has no mock server");
     fill_identity(target);
+    if (setup != NULL && setup->l2)
+        KVC_GUARD(kvc_l2_folder_make(target, err));
     int ready[2], stop[2];
     if (pipe2(ready, O_CLOEXEC) != 0)
         return kvc_fail_errno(err, "cannot make a pipe");
@@ -161,7 +172,7 @@ static kvc_status mock_start(struct kvc_target *target, const struct kvc_target_
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0)
-        be_mock(mock_options(target, setup), parent, ready[1], stop[0]);
+        be_mock(target, mock_options(target, setup), parent, ready[1], stop[0]);
     close(ready[1]);
     close(stop[0]);
     struct mock_state *state = kvc_alloc(sizeof(*state));

@@ -10,6 +10,7 @@
 #include "src/driver/rpc.h"
 #include "src/link/http.h"
 #include "src/target/aside.h"
+#include "src/target/l2_folder.h"
 #include "src/target/target_impl.h"
 
 /* How long a helper process may take beyond the limits of what it asks. */
@@ -66,6 +67,12 @@ void kvc_target_stop(struct kvc_target *target)
 {
     if (target->ops != NULL)
         target->ops->stop(target);
+}
+
+void kvc_target_clear(struct kvc_target *target)
+{
+    kvc_target_stop(target);
+    kvc_l2_folder_remove(target);
 }
 
 kvc_status kvc_target_check_urls(const struct kvc_target *target, struct kvc_error *err)

@@ -14,12 +14,13 @@ struct kvc_target_setup {
     int64_t write_ttl_ms;
     int64_t pool_bytes;
     int64_t reap_ms; /* a silent instance that has pinged is dropped after this */
+    bool l2;         /* files below its memory, in the target's l2_folder */
 };
 
 struct kvc_target_options {
     const char *rpc_url;    /* attach: required; launch: needed if launch has no {rpc_port} */
     const char *http_url;   /* NULL: none; launch: {http_port} in the command comes first */
-    const char *launch;     /* the command, with {rpc_port} and {http_port} */
+    const char *launch;     /* the command, with {rpc_port}, {http_port} and {l2_dir} */
     const char *launch_log; /* file for its output; NULL: a temporary one, shown when it fails */
     const char *const *defects;        /* mock: NULL-terminated; NULL: none */
     const struct kvc_dialect *dialect; /* what it speaks; NULL: found out (mock: the newest) */
@@ -57,6 +58,9 @@ struct kvc_target {
     char http_url[256];           /* "": none */
     struct kvc_identity identity; /* once started */
     int process;                  /* pid of what we started; 0: nothing */
+    char l2_folder[256];          /* of the files below the server; "": none */
+    int64_t
+        l2_bytes; /* the next start gives it that much room below, and none of what was there; 0: all */
     void *state;
 };
 
@@ -79,6 +83,8 @@ kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_s
                             struct kvc_error *err);
 /* Ends what we started: asks, waits, kills; its segments are gone afterwards. Safe twice. */
 void kvc_target_stop(struct kvc_target *target);
+/* The same, and the files below it go, which outlive a stop. */
+void kvc_target_clear(struct kvc_target *target);
 /* Ends the server's process in that way and waits until it has ended, killing it if it takes too long.
  * What it leaves behind stays until kvc_target_stop, which is still to be called. Only where the
  * target can_restart. */

@@ -252,6 +252,22 @@
     X(CHECKSUM_BAD_BLOCK_500, "checksum-bad-block-500", "/cache/checksums of a block that there is not answers 500", "B15") \
     X(CHECKSUM_MISCOUNTS, "checksum-miscounts", "num_chunks of /cache/checksums counts blocks", "implementer's slip") \
     X(CHECKSUM_ALL_LAYERS, "checksum-all-layers", "a layerwise checksum covers all layers", "implementer's slip") \
+    /* L2 */                                                                                       \
+    X(L2_NOT_ASKED, "l2-not-asked", "LOOKUP does not look below the memory", "implementer's slip") \
+    X(L2_EXISTENCE_COUNTS, "l2-existence-counts", "LOOKUP counts chunks that there are below, also where they cannot be loaded", "N16") \
+    X(L2_FAILED_LOAD_SERVED, "l2-failed-load-served", "a chunk whose load from below failed becomes a hit", "B35") \
+    X(L2_LONGER_SERVED, "l2-longer-served", "an object below of twice a chunk's size is served by its first half", "B24") \
+    X(L2_PREVIOUS_SERVED, "l2-previous-served", "a chunk from below has the bytes of the one that was loaded before", "B35") \
+    X(L2_RANK_NOT_IN_NAME, "l2-rank-not-in-name", "the names of objects below do not have the rank", "B24") \
+    X(L2_SALT_NOT_IN_NAME, "l2-salt-not-in-name", "the names of objects below do not have the salt", "B18") \
+    X(L2_NAMES_CUT, "l2-names-cut", "the names of objects below have the first 64 bytes of the model's name", "B24") \
+    X(L2_LOCK_FILES, "l2-lock-files", "a file named after the model as it is lies beside the objects below", "implementer's slip") \
+    X(L2_NEVER_REPLACED, "l2-never-replaced", "an object that there is below is not written again", "implementer's slip") \
+    X(L2_HALF_REPLACED, "l2-half-replaced", "a chunk that is written below again keeps its old second half", "B36") \
+    X(L2_STORED_IN_PLACE, "l2-stored-in-place", "an object below has its name and size before it has its bytes", "B36") \
+    X(L2_EMPTIED_AT_START, "l2-emptied-at-start", "what lies below is removed when the mock starts", "implementer's slip") \
+    X(L2_FAILURE_KILLS, "l2-failure-kills", "a chunk that cannot be written below ends the request loop", "implementer's slip") \
+    X(L2_FOLDER_WATCHED, "l2-folder-watched", "the request loop ends when the folder below is gone", "implementer's slip") \
     /* cuda */                                                                                     \
     X(EVENT_NOT_AWAITED, "event-not-awaited", "a GPU's blocks are copied without waiting for the event that the call names", "B49") \
     X(REPLY_EVENT_DESTROYED, "reply-event-destroyed", "the event that a reply names is destroyed before the reply is sent", "B48") \

@@ -66,7 +66,8 @@ void mock_end_by_message(struct mock *mock, struct kvc_bytes identity,
         (mock_has(mock, MOCK_DEFECT_REQUEST_TABLE_FULL) &&
          asks_too_often(&mock->endings, identity)) ||
         (mock_has(mock, MOCK_DEFECT_HUGE_FRAME_KILLS) && has_huge_frame(frames)) ||
-        (mock_has(mock, MOCK_DEFECT_MANY_FRAMES_KILL) && frames->count > MOST_FRAMES);
+        (mock_has(mock, MOCK_DEFECT_MANY_FRAMES_KILL) && frames->count > MOST_FRAMES) ||
+        mock_l2_is_in_trouble(&mock->l2);
 }
 
 void mock_end_by_bad_payload(struct mock *mock, const struct kvc_error *err)

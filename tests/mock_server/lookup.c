@@ -41,6 +41,15 @@ static struct mock_object *find(const struct mock_window *window, int64_t chunk,
     return object != NULL && mock_object_is_visible(window->mock, object) ? object : NULL;
 }
 
+/* A defect: what there is below counts. */
+static bool is_below(const struct mock_window *window, int64_t chunk, int64_t rank)
+{
+    const struct mock *mock = window->mock;
+    const struct mock_object_key key = mock_window_key(window, chunk, rank);
+    return mock->l2.is_open && mock_has(mock, MOCK_DEFECT_L2_EXISTENCE_COUNTS) &&
+           mock_l2_has(&mock->l2, &key);
+}
+
 /* Whether every rank has the chunk. */
 static bool is_complete(const struct mock_window *window, int64_t chunk)
 {
@@ -50,10 +59,27 @@ static bool is_complete(const struct mock_window *window, int64_t chunk)
     if (mock_has(window->mock, MOCK_DEFECT_LOOKUP_IGNORES_RANK) && ranks.end - ranks.first > 1)
         ranks.end--;
     for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
-        if (find(window, chunk, rank) == NULL)
+        if (find(window, chunk, rank) == NULL && !is_below(window, chunk, rank))
             return false;
     }
     return true;
+}
+
+/* Brings into memory what is missing there of the leading chunks, as far as it lies below. */
+static void fetch_missing(struct mock *mock, const struct mock_window *window, int64_t chunks,
+                          const struct mock_chunk_layout *layout)
+{
+    const struct ranks ranks = ranks_of(window->key);
+    for (int64_t chunk = 0; chunk < chunks; chunk++) {
+        for (int64_t rank = ranks.first; rank < ranks.end; rank++) {
+            const struct mock_object_key key = mock_window_key(window, chunk, rank);
+            const struct mock_object *object = mock_store_find(&mock->store, &key);
+            if (object == NULL)
+                object = mock_l2_fetch(&mock->l2, &mock->store, &key, layout, mock->now_ms);
+            if (object == NULL)
+                return;
+        }
+    }
 }
 
 static int64_t count_hits(const struct mock_window *window, int64_t chunks)
@@ -163,6 +189,8 @@ enum mock_answer mock_on_lookup(struct mock_call *call)
     int64_t hits = 0;
     struct mock_model *model =
         mock_registry_model(&mock->registry, key->model_name, key->world_size);
+    if (model != NULL && mock->l2.is_open)
+        fetch_missing(mock, &window, chunks, &model->last_layout);
     if (model != NULL || mock_has(mock, MOCK_DEFECT_LOOKUP_UNREGISTERED))
         hits = look_up(mock, &window, chunks, readers);
     if (model != NULL)

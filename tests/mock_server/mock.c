@@ -57,6 +57,17 @@ static struct kvc_mock_options filled_in(const struct kvc_mock_options *options)
     return full;
 }
 
+static kvc_status open_l2(struct mock *mock, const char *json, struct kvc_error *err)
+{
+    const kvc_status status = mock_l2_open(&mock->l2, json, mock->defects, &mock->store, err);
+    if (status == KVC_EUSAGE && err != NULL) {
+        char *where = kvc_format("--l2-adapter%s%s", err->where[0] != '\0' ? ": " : "", err->where);
+        kvc_error_set_where(err, "%s", where);
+        free(where);
+    }
+    return status;
+}
+
 static kvc_status open_state(struct mock *mock, const struct kvc_mock_options *options,
                              struct kvc_error *err)
 {
@@ -83,6 +94,8 @@ static kvc_status open_state(struct mock *mock, const struct kvc_mock_options *o
     mock->store.lease_runs_on = mock_has(mock, MOCK_DEFECT_LEASE_NOT_RESTARTED);
     mock->store.ignores_use = mock_has(mock, MOCK_DEFECT_USE_NOT_NOTED);
     mock->transfers.loses_room = mock_has(mock, MOCK_DEFECT_DROPPED_ROOM_LOST);
+    if (options->l2_adapter != NULL)
+        KVC_GUARD(open_l2(mock, options->l2_adapter, err));
     mock_watch_open(mock);
     mock->now_ms = kvc_now_ms();
     return KVC_OK;
@@ -100,6 +113,7 @@ static void close_state(struct mock *mock)
     mock_sessions_clear(&mock->sessions);
     mock_registry_clear(&mock->registry);
     mock_store_clear(&mock->store);
+    mock_l2_close(&mock->l2);
     mock_quotas_clear(mock);
     mock_gpu_close(mock);
     mock_endings_clear(&mock->endings);

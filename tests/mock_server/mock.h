@@ -14,6 +14,7 @@ struct kvc_mock_options {
     int64_t pool_size;      /* bytes; 0: 1 GiB (only touched pages take memory) */
     bool no_pool;           /* keep the cache in private memory and transfer inline */
     const char *pool_name;  /* NULL: one of our own making that a later run can sweep */
+    const char *l2_adapter; /* the store below, as JSON (src/l2); NULL: none */
     int64_t read_ttl_ms;    /* 0: 300 s */
     int64_t write_ttl_ms;   /* 0: 600 s */
     int64_t session_ttl_ms; /* 0: 600 s */

@@ -6,6 +6,7 @@
 #include "src/watch/watch.h"
 #include "src/wire/message.h"
 #include "tests/mock_server/defects.h"
+#include "tests/mock_server/l2.h"
 #include "tests/mock_server/memory.h"
 #include "tests/mock_server/mock.h"
 #include "tests/mock_server/p2p.h"
@@ -45,6 +46,7 @@ struct mock {
     bool defects[MOCK_DEFECT_COUNT];
     struct mock_pool pool;
     struct mock_store store;
+    struct mock_l2 l2;
     struct mock_sessions sessions;
     struct mock_registry registry;
     struct mock_transfers transfers;

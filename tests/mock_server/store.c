@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mock_server/l2.h"
 #include "tests/mock_server/slot_guard.h"
 #include "tests/mock_server/text.h"
 
@@ -129,6 +130,8 @@ void mock_store_publish(struct mock_store *store, struct mock_object *object)
     object->ready = true;
     mock_slot_seal(store, object);
     mock_store_touch(store, object);
+    if (store->below != NULL && !object->is_below)
+        mock_l2_keep(store->below, object, mock_object_data(store, object));
 }
 
 void mock_store_remove(struct mock_store *store, struct mock_object *object)

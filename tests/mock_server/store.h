@@ -47,6 +47,7 @@ struct mock_object {
     bool is_owned;    /* a transfer has it: that one publishes or removes it */
     bool keeps_room;  /* a defect: its place in the pool is not given back when it goes */
     uint64_t request; /* whose transfer made it; for a defect */
+    bool is_below;    /* it comes from the store below */
     uint64_t sum;     /* of its bytes when it was published, see slot_guard.h */
     LIST_HEAD(, mock_lock) locks;
     int64_t locks_end_ms; /* when all read locks expire */
@@ -54,8 +55,11 @@ struct mock_object {
 
 enum { MOCK_STORE_BUCKETS = 1 << 14 };
 
+struct mock_l2;
+
 struct mock_store {
     struct mock_pool *pool;
+    struct mock_l2 *below; /* where chunks are also kept; NULL: nowhere */
     LIST_HEAD(, mock_object) buckets[MOCK_STORE_BUCKETS];
     TAILQ_HEAD(mock_use_list, mock_object) by_use; /* least recently used first */
     size_t count;
