@@ -100,7 +100,7 @@ class Bench(unittest.TestCase):
                 log = pathlib.Path(folder) / mode
                 done = call("bench", "server", "--mode", "gpu", "--transfer-mode", mode, "--end", "3",
                             "--interval", "0", "--kvcache-shape-spec", "(2,64,16,2,8):float16:2",
-                            "--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}}",
+                            "--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} --no-http",
                             "--format", "json", KVCONFORM_STAND_IN_LOG=str(log))
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn("stand-in driver, no GPU", done.stdout)
