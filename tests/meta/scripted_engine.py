@@ -57,9 +57,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with engine.lock:
             number = len(engine.requests)
-            engine.requests.append({"body": body, "time": time.monotonic(), "path": self.path,
-                                    "key": self.headers.get("Authorization"),
-                                    "connection": id(self.connection)})
+            self.kept = {"body": body, "time": time.monotonic(), "path": self.path,
+                         "key": self.headers.get("Authorization"), "connection": id(self.connection)}
+            engine.requests.append(self.kept)
             engine.in_flight += 1
             engine.most_in_flight = max(engine.most_in_flight, engine.in_flight)
         try:
@@ -107,6 +107,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for i in range(body["max_tokens"]):
             if i > 0 and engine.delay:
                 time.sleep(engine.delay)
+            self.kept["last_sent"] = time.time()
             self.chunk(event({"content": " word%d" % i}))
         self.chunk(event({}, "length"))
         self.chunk(event(usage=self.usage(body)))
