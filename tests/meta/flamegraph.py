@@ -74,16 +74,16 @@ class FlameGraph(unittest.TestCase):
         seen.write_text("".join("%s %d\n" % item for item in stacks.items()))
         option, words = TOOLS[name]
         find = ('while [ "$1" != %s ]; do shift; done; to=$2' % option) if option else "to=/dev/stdout"
-        self.tool(name, 'echo "$@" >> %s/calls; echo $$ >> %s/processes\n%s\n%s\n'
-                        'trap \'cat %s > "$to"; exit 0\' INT\nwhile :; do sleep 0.02; done\n'
-                  % (self.folder, self.folder, find, words, seen))
+        self.tool(name, 'echo "$@" >> %s/calls; echo $$ >> %s/processes\n%s\n'
+                        'trap \'cat %s > "$to"; exit 0\' INT\n%s\nwhile :; do sleep 0.02; done\n'
+                  % (self.folder, self.folder, find, seen, words))
 
     def perf(self, text):
         """The same for perf, which is asked afterwards what is in its recording."""
         (self.folder / "perf.text").write_text(text)
         self.tool("perf", 'echo "$@" >> %s/calls\nif [ $1 = script ]; then cat %s/perf.text; exit; fi\n'
-                          'while [ $1 != -o ]; do shift; done; echo > $2; exec 9> "[perf_event]"\n'
-                          'trap "exit 0" INT\nwhile :; do sleep 0.02; done\n' % (self.folder, self.folder))
+                          'while [ $1 != -o ]; do shift; done; echo > $2\n'
+                          'trap "exit 0" INT; exec 9> "[perf_event]"\nwhile :; do sleep 0.02; done\n' % (self.folder, self.folder))
 
     def calls(self):
         return (self.folder / "calls").read_text().splitlines()
@@ -276,7 +276,7 @@ class Failures(FlameGraph):
         """What it has written until then is drawn."""
         self.recorder("py-spy")
         script = (self.tools / "py-spy").read_text()
-        self.tool("py-spy", script.replace("while :; do sleep 0.02; done", "sleep 0.5; cat %s/py-spy.seen > \"$to\""
+        self.tool("py-spy", script.replace("while :; do sleep 0.02; done", "sleep 1.5; cat %s/py-spy.seen > \"$to\""
                                            % self.folder).split("/bin/sh\n")[1])
         self.server("--warmup", 1, "--interval", "0.5")
         self.expect_picture(STACKS, "samples")
