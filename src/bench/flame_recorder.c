@@ -19,8 +19,8 @@ enum { STOP_MS = 60000, LOOK_MS = 5, MAX_ARGUMENTS = 20, MOST_PARANOID = 2 };
 /* Stand for what is known only at the start. */
 static const char process_place[] = "PID", file_place[] = "FILE";
 
+/* What all modes of a profiler have in common. */
 static const struct tool {
-    const char *program;
     const char *source; /* where it comes from */
     bool as_root;
     bool by_perf; /* its recording is read by `perf script`; else it is folded stacks */
@@ -29,31 +29,16 @@ static const struct tool {
     /* It records when it holds a file of such a name open, or has said so, and in any case after so long. */
     const char *open_file, *says;
     int64_t start_ms;
-} perf = {.program = "perf",
-          .source = "Debian: linux-perf",
+} perf = {.source = "Debian: linux-perf",
           .by_perf = true,
           .open_file = "[perf_event]",
           .start_ms = 3000},
-  off_cpu = {.program = "offcputime-bpfcc",
-             .source = "Debian: bpfcc-tools",
-             .as_root = true,
-             .prints = true,
-             .open_file = "bpf-prog",
-             .start_ms = 10000},
-  wakeup = {.program = "wakeuptime-bpfcc",
-            .source = "Debian: bpfcc-tools",
-            .as_root = true,
-            .prints = true,
-            .open_file = "bpf-prog",
-            .start_ms = 10000},
-  offwake = {.program = "offwaketime-bpfcc",
-             .source = "Debian: bpfcc-tools",
-             .as_root = true,
-             .prints = true,
-             .open_file = "bpf-prog",
-             .start_ms = 10000},
-  py_spy = {.program = "py-spy",
-            .source = "pip install py-spy",
+  bcc = {.source = "Debian: bpfcc-tools",
+         .as_root = true,
+         .prints = true,
+         .open_file = "bpf-prog",
+         .start_ms = 10000},
+  py_spy = {.source = "pip install py-spy",
             .is_python = true,
             .says = "Sampling process",
             .start_ms = 10000};
@@ -61,32 +46,44 @@ static const struct tool {
 static const struct {
     const char *name, *tag, *unit;
     const struct tool *tool;
-    const char *arguments[MAX_ARGUMENTS];
+    const char *arguments[MAX_ARGUMENTS]; /* the program first */
 } modes[KVC_FLAME_MODE_COUNT] = {
     [KVC_FLAME_ON_CPU] = {"on-cpu",
                           "oncpu",
                           "samples",
                           &perf,
-                          {"record", "-q", "-g", "-F", "499", "-o", file_place, "-p",
+                          {"perf", "record", "-q", "-g", "-F", "499", "-o", file_place, "-p",
                            process_place}},
-    [KVC_FLAME_OFF_CPU] =
-        {"off-cpu", "offcpu", "microseconds", &off_cpu, {"-df", "-p", process_place}},
-    [KVC_FLAME_WAKEUP] = {"wakeup", "wakeup", "microseconds", &wakeup, {"-f", "-p", process_place}},
-    [KVC_FLAME_OFFWAKE] =
-        {"offwake", "offwake", "microseconds", &offwake, {"-df", "-p", process_place}},
+    [KVC_FLAME_OFF_CPU] = {"off-cpu",
+                           "offcpu",
+                           "microseconds",
+                           &bcc,
+                           {"offcputime-bpfcc", "-df", "-p", process_place}},
+    [KVC_FLAME_WAKEUP] =
+        {"wakeup", "wakeup", "microseconds", &bcc, {"wakeuptime-bpfcc", "-f", "-p", process_place}},
+    [KVC_FLAME_OFFWAKE] = {"offwake",
+                           "offwake",
+                           "microseconds",
+                           &bcc,
+                           {"offwaketime-bpfcc", "-df", "-p", process_place}},
     [KVC_FLAME_WALL] = {"wall",
                         "wall",
                         "samples",
                         &py_spy,
-                        {"record", "--pid", process_place, "--rate", "200", "--format", "raw",
-                         "--threads", "--idle", "--nonblocking", "--output", file_place}},
+                        {"py-spy", "record", "--pid", process_place, "--rate", "200", "--format",
+                         "raw", "--threads", "--idle", "--nonblocking", "--output", file_place}},
     [KVC_FLAME_GIL] = {"gil",
                        "gil",
                        "samples",
                        &py_spy,
-                       {"record", "--pid", process_place, "--rate", "200", "--format", "raw",
-                        "--threads", "--gil", "--nonblocking", "--output", file_place}},
+                       {"py-spy", "record", "--pid", process_place, "--rate", "200", "--format",
+                        "raw", "--threads", "--gil", "--nonblocking", "--output", file_place}},
 };
+
+static const char *program_of(enum kvc_flame_mode mode)
+{
+    return modes[mode].arguments[0];
+}
 
 /* ---- modes ---- */
 
@@ -166,16 +163,16 @@ static kvc_status check_paranoid(struct kvc_error *err)
 kvc_status kvc_flame_mode_check(enum kvc_flame_mode mode, struct kvc_error *err)
 {
     const struct tool *tool = modes[mode].tool;
-    char *program = find_program(tool->program);
+    char *program = find_program(program_of(mode));
     const bool is_there = program != NULL;
     free(program);
     if (!is_there) {
-        kvc_fail(err, KVC_EUSAGE, "%s is not installed, and mode %s needs it", tool->program,
+        kvc_fail(err, KVC_EUSAGE, "%s is not installed, and mode %s needs it", program_of(mode),
                  modes[mode].name);
         return kvc_error_set_expected(err, "it in PATH (%s)", tool->source);
     }
     if (tool->as_root && geteuid() != 0)
-        return kvc_fail(err, KVC_EUSAGE, "%s works for root only", tool->program);
+        return kvc_fail(err, KVC_EUSAGE, "%s works for root only", program_of(mode));
     return tool->by_perf ? check_paranoid(err) : KVC_OK;
 }
 
@@ -222,16 +219,16 @@ static _Noreturn void become_profiler(const struct kvc_flame_recorder *recorder,
 static kvc_status spawn(pid_t process, struct kvc_flame_recorder *recorder, struct kvc_error *err)
 {
     const char *const *templates = modes[recorder->mode].arguments;
-    const char *arguments[MAX_ARGUMENTS + 1] = {modes[recorder->mode].tool->program};
-    char *program = find_program(modes[recorder->mode].tool->program);
+    const char *arguments[MAX_ARGUMENTS + 1] = {NULL};
+    char *program = find_program(program_of(recorder->mode));
     char pid[16];
     if (program == NULL)
         return kvc_flame_mode_check(recorder->mode, err);
     snprintf(pid, sizeof(pid), "%d", (int)process);
     for (size_t i = 0; i < MAX_ARGUMENTS && templates[i] != NULL; i++)
-        arguments[i + 1] = templates[i] == process_place ? pid
-                           : templates[i] == file_place  ? recorder->recording
-                                                         : templates[i];
+        arguments[i] = templates[i] == process_place ? pid
+                       : templates[i] == file_place  ? recorder->recording
+                                                     : templates[i];
     recorder->profiler = fork();
     if (recorder->profiler == 0)
         become_profiler(recorder, program, (char *const *)(uintptr_t)arguments);
@@ -259,7 +256,7 @@ static kvc_status fail_with_words(const struct kvc_flame_recorder *recorder, con
         if (!is_traceback)
             break;
     }
-    kvc_fail(err, KVC_ESYSTEM, "%s %s: %s", modes[recorder->mode].tool->program, what,
+    kvc_fail(err, KVC_ESYSTEM, "%s %s: %s", program_of(recorder->mode), what,
              kvc_text_show(kvc_str_of(best)).text);
     free(lines);
     kvc_buffer_clear(&text);
