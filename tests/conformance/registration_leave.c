@@ -110,7 +110,7 @@ static void come_back_behind_stores(struct kvc_ctx *ctx, const struct kvc_worker
 }
 
 /* The server may finish each store, or drop it. */
-static void leaves_with_stores_under_way(struct kvc_ctx *ctx)
+static void come_back_and_read(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);
     struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
@@ -131,6 +131,14 @@ static void leaves_with_stores_under_way(struct kvc_ctx *ctx)
             kvc_retrieve_stamped(ctx, other, &part, kvc_chunk_blocks(ctx, other, found), 0);
     }
 }
+
+/* On a busy machine the STOREs may be done before the instance is back. */
+static void leaves_with_stores_under_way(struct kvc_ctx *ctx)
+{
+    enum { TRIES = 3 };
+    for (int i = 0; i < TRIES; i++)
+        come_back_and_read(ctx);
+}
 KVC_CHECK(
     leaves_with_stores_under_way, .id = "registration/leave-during-store",
     .clause =
@@ -138,8 +146,8 @@ KVC_CHECK(
         "with other memory, and what is found of those stores is whole.",
     .source = "protocol 1.5, 4.4, N22",
     .exchange =
-        "REGISTER x 2, STORE x 24, UNREGISTER and REGISTER at once; STORE, LOOKUP, RETRIEVE of the "
-        "other",
+        "(REGISTER x 2, STORE x 44, UNREGISTER and REGISTER at once; STORE, LOOKUP, RETRIEVE of "
+        "the other) x 3",
     .level = KVC_LEVEL_MUST, .paths = 1u << KVC_PATH_LMCACHE_DRIVEN,
     .run = leaves_with_stores_under_way);
 
