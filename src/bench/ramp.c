@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STEPS = 32, MAX_HALVINGS = 10 };
+enum { MAX_STEPS = 32, MAX_HALVINGS = 10, DECIDING_TRIES = 2 };
 
 /* The two rates that enclose the answer are close enough. */
 static const double precision = 1.05;
@@ -84,10 +84,19 @@ void kvc_ramp_start(struct kvc_ramp *ramp, double rate)
     *ramp = (struct kvc_ramp){.rate = rate};
 }
 
-bool kvc_ramp_go_on(struct kvc_ramp *ramp, bool met)
+bool kvc_ramp_decide(struct kvc_ramp *ramp, bool try_met, bool *rate_met)
 {
-    *(met ? &ramp->highest_met : &ramp->lowest_not_met) = ramp->rate;
+    *(try_met ? &ramp->met : &ramp->not_met) += 1;
+    /* A neighbour makes figures worse, never better: a first try that met the limit is enough. */
+    *rate_met = ramp->not_met == 0 || ramp->met == DECIDING_TRIES;
+    return *rate_met || ramp->not_met == DECIDING_TRIES;
+}
+
+bool kvc_ramp_go_on(struct kvc_ramp *ramp, bool rate_met)
+{
+    *(rate_met ? &ramp->highest_met : &ramp->lowest_not_met) = ramp->rate;
     ramp->steps++;
+    ramp->met = ramp->not_met = 0;
     if (ramp->lowest_not_met <= 0)
         ramp->rate *= 2;
     else if (ramp->highest_met <= 0)

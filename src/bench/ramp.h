@@ -29,13 +29,17 @@ struct kvc_ramp {
     double rate;
     double highest_met;    /* 0: none so far */
     double lowest_not_met; /* 0: none so far */
-    int steps;             /* tried */
+    int steps;             /* rates that were decided */
+    int met, not_met;      /* tries of this rate */
 };
 
 /* Starts with a rate: it is doubled until the limit is not met, or halved until it is; then the
  * middle is tried until the two are within 5 %. */
 void kvc_ramp_start(struct kvc_ramp *ramp, double rate);
-/* Notes whether the limit was met at ramp->rate. True when there is another rate to try. */
-bool kvc_ramp_go_on(struct kvc_ramp *ramp, bool met);
+/* Notes whether a try of ramp->rate met the limit. True when that decides whether the rate does: one that
+ * did not may have had a noisy neighbour, so it is repeated, and two of three decide. */
+bool kvc_ramp_decide(struct kvc_ramp *ramp, bool try_met, bool *rate_met);
+/* Notes what was decided. True when there is another rate to try. */
+bool kvc_ramp_go_on(struct kvc_ramp *ramp, bool rate_met);
 
 #endif

@@ -132,19 +132,21 @@ double kvc_bench_gigabytes_per_second(const struct kvc_bench_measurement *measur
 double kvc_bench_operation_speed(const struct kvc_bench_measurement *measurement,
                                  enum kvc_bench_operation operation);
 
-/* One rate that a ramp tried. */
+/* One try of a rate by a ramp. */
 struct kvc_bench_step {
     double rate, reached; /* requests a second */
+    int number;           /* of the try of this rate: 1, 2, 3 */
+    bool decided;         /* whether the rate meets the limit; until then it is tried again */
     int64_t requests;
     int64_t value_ns; /* of the figure that the limit is on */
     int64_t p50_ns, p99_ns;
-    bool met;
+    bool met;        /* by this try, and by the rate if this try decided */
     char reason[96]; /* why it was not met; "" when it was */
 };
 
 struct kvc_bench_server_result {
     struct kvc_bench_measurement measured; /* of a ramp: the highest rate that met the limit */
-    struct kvc_bench_step *steps;          /* of a ramp, in the order tried */
+    struct kvc_bench_step *steps;          /* of a ramp: all tries, in order */
     size_t step_count;
     double highest_rate; /* of a ramp: that met the limit; 0: none did */
 

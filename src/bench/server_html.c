@@ -221,7 +221,7 @@ static void write_steps(const struct kvc_bench_server_result *result, struct kvc
         kvc_buffer_printf(out, "<td class=\"%s\">%s", step->met ? "good" : "bad",
                           step->met ? "met" : "not met: ");
         kvc_html_escape(step->reason, out);
-        kvc_buffer_append_text(out, "</td></tr>\n");
+        kvc_buffer_printf(out, "%s</td></tr>\n", step->decided ? "" : " (tried again)");
     }
     kvc_buffer_append_text(out, "</tbody></table></div>\n");
 }

@@ -260,12 +260,14 @@ static json_t *step_json(const struct kvc_bench_step *step)
 {
     json_t *object = json_object();
     set_real(object, "rate_asked", step->rate);
+    set_integer(object, "try", step->number);
     set_real(object, "rate_reached", step->reached);
     set_integer(object, "requests", step->requests);
     set_integer(object, "value_ns", step->value_ns);
     set_integer(object, "p50_ns", step->p50_ns);
     set_integer(object, "p99_ns", step->p99_ns);
     set_bool(object, "met", step->met);
+    set_bool(object, "decided", step->decided);
     set_text(object, "reason", step->reason);
     return object;
 }

@@ -92,6 +92,7 @@ static kvc_status ask_server(struct kvc_bench *bench, struct kvc_error *err)
     kvc_bench_line(bench, "Server chunk_size = %lld", (long long)bench->chunk_tokens);
     kvc_bench_line(bench, "Resolved KV shape spec: %s", options->shape_spec);
     KVC_GUARD(check_shape(bench, err));
+    kvc_bench_choose_blocks(bench);
     return choose_shared(bench, err);
 }
 
@@ -219,4 +220,5 @@ void kvc_bench_close(struct kvc_bench *bench)
         close_client(client);
     }
     free(bench->clients);
+    free(bench->used_blocks);
 }

@@ -33,7 +33,8 @@ struct kvc_bench_request {
     const char *pass; /* part of the request id: "cold", "warm" */
     char name[80];    /* the request id */
     int64_t *tokens;
-    int64_t *permutation; /* all block ids, shuffled: stores use the front, retrieves the back */
+    int64_t *blocks; /* those that requests use, in any order: stores use the front, retrieves the
+                        back */
     struct kvc_ints source_blocks;
     struct kvc_ints target_blocks;
     int64_t delay_ns; /* how long after it was due it began */
@@ -111,6 +112,8 @@ struct kvc_bench {
     int64_t chunk_tokens;
     int64_t chunk_count;   /* full chunks a request */
     int64_t shared_chunks; /* of them, shared by the requests of prefix */
+    int64_t *used_blocks;  /* that requests store from and retrieve into */
+    int64_t used_block_count;
     struct kvc_bench_mix mix;
     bool needs_prepared, leaves_unread; /* some workload of the mix does */
     bool compare_http;
@@ -158,6 +161,10 @@ kvc_status kvc_bench_http_compare(const struct kvc_bench *bench, const struct kv
 
 /* ---- server_request.c ---- */
 
+/* Chooses the blocks that requests use: as many as one stores and retrieves, the first and the last
+ * block among them. A worker's memory has been in use for long when it is measured; here, too, all of
+ * these blocks have been seen by both sides after a few requests, and no system hands out pages. */
+void kvc_bench_choose_blocks(struct kvc_bench *bench);
 /* Draws tokens and blocks from the seed and the id alone; freed with kvc_bench_request_clear. */
 void kvc_bench_request_init(const struct kvc_bench *bench, struct kvc_bench_id id,
                             struct kvc_bench_request *request);

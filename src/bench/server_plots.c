@@ -143,10 +143,12 @@ void kvc_bench_plot_ramp(const struct kvc_ramp_limit *limit,
         {.name = "p50", .color = 2, .dashed = true},
         {.name = "p99", .color = 3, .dashed = true},
     };
+    size_t count = 0; /* of each rate the try that decided */
     for (size_t i = 0; i < result->step_count; i++)
-        steps[i] = result->steps[i];
-    qsort(steps, result->step_count, sizeof(*steps), compare_steps);
-    for (size_t i = 0; i < result->step_count; i++) {
+        if (result->steps[i].decided)
+            steps[count++] = result->steps[i];
+    qsort(steps, count, sizeof(*steps), compare_steps);
+    for (size_t i = 0; i < count; i++) {
         const int64_t values[] = {steps[i].value_ns, steps[i].p50_ns, steps[i].p99_ns};
         for (size_t j = 0; j < KVC_COUNT_OF(lines) && steps[i].requests > 0; j++)
             if (strcmp(lines[j].name, limit->figure) != 0) /* that would be the first line again */

@@ -78,12 +78,17 @@ static struct kvc_bench_step judge(const struct kvc_ramp_limit *limit,
     return step;
 }
 
-static void keep_step(struct kvc_bench_server_result *result, const struct kvc_bench_step *step,
-                      struct kvc_bench_measurement *measurement)
+static void keep_step(struct kvc_bench_server_result *result, const struct kvc_bench_step *step)
 {
     result->steps = kvc_realloc(result->steps, (result->step_count + 1) * sizeof(*result->steps));
     result->steps[result->step_count++] = *step;
-    if (step->met && step->rate > result->highest_rate) {
+}
+
+static void keep_measurement(struct kvc_bench_server_result *result,
+                             const struct kvc_bench_step *step,
+                             struct kvc_bench_measurement *measurement)
+{
+    if (step->decided && step->met && step->rate > result->highest_rate) {
         kvc_bench_measurement_clear(&result->measured);
         result->measured = *measurement;
         result->highest_rate = step->rate;
@@ -100,23 +105,48 @@ static int64_t step_duration(const struct kvc_bench *bench, double rate)
     return asked > needed ? asked : needed;
 }
 
+/* One try of the ramp's rate. False: the run is to end. */
+static bool try_once(struct kvc_bench *bench, struct kvc_ramp *ramp, int number,
+                     struct kvc_bench_step *step)
+{
+    const struct kvc_ramp_limit *limit = bench->options->ramp;
+    struct kvc_bench_measurement measurement;
+    if (!kvc_bench_measure(bench, ramp->rate, -1, step_duration(bench, ramp->rate), &measurement)) {
+        kvc_bench_measurement_clear(&measurement);
+        return false;
+    }
+    *step = judge(limit, &measurement);
+    step->number = number;
+    bool rate_met;
+    step->decided = kvc_ramp_decide(ramp, step->met, &rate_met);
+    kvc_bench_line(bench, "%.4g requests/s: reached %.4g, %s %.3f ms: %s%s", step->rate,
+                   step->reached, limit->figure, (double)step->value_ns / 1e6,
+                   step->met ? "meets the limit" : step->reason,
+                   step->decided ? "" : "; once more");
+    keep_step(bench->result, step);
+    keep_measurement(bench->result, step, &measurement);
+    return bench->result->errors == 0;
+}
+
+/* Until it is decided whether the rate meets the limit; the last try says it. */
+static bool try_rate(struct kvc_bench *bench, struct kvc_ramp *ramp, struct kvc_bench_step *last)
+{
+    int number = 1;
+    do {
+        if (!try_once(bench, ramp, number++, last))
+            return false;
+    } while (!last->decided);
+    return true;
+}
+
 void kvc_bench_ramp_run(struct kvc_bench *bench)
 {
     const struct kvc_bench_server_options *options = bench->options;
     struct kvc_ramp ramp;
+    struct kvc_bench_step last;
     kvc_ramp_start(&ramp, options->rate > 0 ? options->rate : first_rate);
-    for (bool go_on = true; go_on;) {
-        struct kvc_bench_measurement measurement;
-        if (!kvc_bench_measure(bench, ramp.rate, -1, step_duration(bench, ramp.rate),
-                               &measurement)) {
-            kvc_bench_measurement_clear(&measurement);
+    do {
+        if (!try_rate(bench, &ramp, &last))
             return;
-        }
-        const struct kvc_bench_step step = judge(options->ramp, &measurement);
-        kvc_bench_line(bench, "%.4g requests/s: reached %.4g, %s %.3f ms: %s", step.rate,
-                       step.reached, options->ramp->figure, (double)step.value_ns / 1e6,
-                       step.met ? "meets the limit" : step.reason);
-        keep_step(bench->result, &step, &measurement);
-        go_on = kvc_ramp_go_on(&ramp, step.met) && bench->result->errors == 0;
-    }
+    } while (kvc_ramp_go_on(&ramp, last.met));
 }

@@ -151,8 +151,9 @@ static void write_ramp(const struct kvc_ramp_limit *limit,
         const struct kvc_bench_step *step = &result->steps[i];
         char label[64];
         snprintf(label, sizeof(label), "%.4g requests/s, reached %.4g", step->rate, step->reached);
-        write_line(out, label, "%s %.3f ms %s%s", limit->figure, (double)step->value_ns / 1e6,
-                   step->met ? "met" : "not met: ", step->reason);
+        write_line(out, label, "%s %.3f ms %s%s%s", limit->figure, (double)step->value_ns / 1e6,
+                   step->met ? "met" : "not met: ", step->reason,
+                   step->decided ? "" : " (tried again)");
     }
     if (result->highest_rate > 0)
         write_line(out, "Highest rate that meets the limit", "%.4g requests/s",

@@ -1,5 +1,6 @@
 /* One request: its tokens, its key, its blocks, and the bytes in them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/clock.h"
 #include "src/bench/server_parts.h"
@@ -30,24 +31,47 @@ static void draw_tokens(const struct kvc_bench *bench, struct kvc_bench_request 
     }
 }
 
-static void draw_blocks(const struct kvc_bench *bench, struct kvc_bench_request *request)
+static void shuffle(struct kvc_random random, int64_t *items, int64_t count)
 {
-    const struct kvc_group *group = &bench->geometry.groups[0];
-    const int64_t count = group->num_blocks;
-    const int64_t needed = bench->chunk_count * bench->chunk_tokens / group->block_size;
-    struct kvc_random random = {kvc_mix(random_of(bench, request->id).state)};
-    int64_t *permutation = kvc_alloc((size_t)count * sizeof(*permutation));
-    for (int64_t i = 0; i < count; i++)
-        permutation[i] = i;
     for (int64_t i = count - 1; i > 0; i--) {
         const int64_t other = (int64_t)kvc_random_below(&random, (uint64_t)i + 1);
-        const int64_t kept = permutation[i];
-        permutation[i] = permutation[other];
-        permutation[other] = kept;
+        const int64_t kept = items[i];
+        items[i] = items[other];
+        items[other] = kept;
     }
-    request->permutation = permutation;
-    request->source_blocks = (struct kvc_ints){permutation, (size_t)needed};
-    request->target_blocks = (struct kvc_ints){permutation + (count - needed), (size_t)needed};
+}
+
+/* A request's blocks, for all of its chunks. */
+static int64_t needed_blocks(const struct kvc_bench *bench)
+{
+    return bench->chunk_count * bench->chunk_tokens / bench->geometry.groups[0].block_size;
+}
+
+void kvc_bench_choose_blocks(struct kvc_bench *bench)
+{
+    const int64_t all = bench->geometry.groups[0].num_blocks;
+    const int64_t wanted = 2 * needed_blocks(bench);
+    int64_t *blocks = kvc_alloc((size_t)all * sizeof(*blocks));
+    /* First and last at the front, where they stay. */
+    for (int64_t i = 0; i < all; i++)
+        blocks[i] = (i + all - 1) % all;
+    if (all > 2)
+        shuffle((struct kvc_random){kvc_mix(bench->options->seed)}, blocks + 2, all - 2);
+    bench->used_blocks = blocks;
+    bench->used_block_count = wanted < all ? wanted : all;
+}
+
+/* Fewer than a request stores and retrieves together: some are used for both. */
+static void draw_blocks(const struct kvc_bench *bench, struct kvc_bench_request *request)
+{
+    const int64_t count = bench->used_block_count, needed = needed_blocks(bench);
+    const size_t size = (size_t)count * sizeof(*request->blocks);
+    request->blocks = kvc_alloc(size);
+    memcpy(request->blocks, bench->used_blocks, size);
+    shuffle((struct kvc_random){kvc_mix(random_of(bench, request->id).state)}, request->blocks,
+            count);
+    request->source_blocks = (struct kvc_ints){request->blocks, (size_t)needed};
+    request->target_blocks = (struct kvc_ints){request->blocks + (count - needed), (size_t)needed};
 }
 
 void kvc_bench_request_init(const struct kvc_bench *bench, struct kvc_bench_id id,
@@ -61,7 +85,7 @@ void kvc_bench_request_init(const struct kvc_bench *bench, struct kvc_bench_id i
 void kvc_bench_request_clear(struct kvc_bench_request *request)
 {
     free(request->tokens);
-    free(request->permutation);
+    free(request->blocks);
 }
 
 void kvc_bench_request_begin(struct kvc_bench_client *client, const char *pass,

@@ -246,16 +246,48 @@ class BenchServer(unittest.TestCase):
         report = self.bench(mock, "--workload", "lookup", "--ramp", "warm_lookup.p50<=1s", "--ramp-step", 0.1,
                             "--rate", 1000, "--clients", 2)
         ramp = report["ramp"]
-        met = [step["rate_asked"] for step in ramp["steps"] if step["met"]]
-        others = [step["rate_asked"] for step in ramp["steps"] if not step["met"]]
+        decided = [step for step in ramp["steps"] if step["decided"]]
+        met = [step["rate_asked"] for step in decided if step["met"]]
+        others = [step["rate_asked"] for step in decided if not step["met"]]
         self.assertEqual(max(met), ramp["highest_rate"])
         self.assertGreater(min(others), max(met))
         self.assertLess(min(others), 1.06 * max(met))
         self.assertTrue(all(step["reason"] for step in ramp["steps"] if not step["met"]))
+        self.expect_tries(ramp["steps"])
         self.assertEqual(report["measured"]["rate_asked"], ramp["highest_rate"])
         self.assertIn("meets the limit", self.stderr)
         self.expect_consistent(report)
         self.expect_clean(mock)
+
+    def expect_tries(self, steps):
+        """A rate is tried until one try met the limit before any did not, or until two agree."""
+        while steps:
+            tries = [step for step in steps if step["rate_asked"] == steps[0]["rate_asked"]]
+            self.assertEqual([step["try"] for step in tries], list(range(1, len(tries) + 1)))
+            self.assertEqual([step["decided"] for step in tries], [False] * (len(tries) - 1) + [True])
+            last = tries[-1]["met"]
+            self.assertEqual(sum(step["met"] == last for step in tries), 1 if len(tries) == 1 else 2)
+            self.assertTrue(last or len(tries) > 1)
+            steps = steps[len(tries):]
+
+    def test_a_neighbour_during_a_ramp(self):
+        """What stalls the server once does not decide. The rest of the search is not waited for."""
+        mock, file = self.mock(), self.folder / "report.json"
+        bench = subprocess.Popen([*self.command(mock, "--workload", "lookup", "--ramp", "warm_lookup.max<=300ms",
+                                                "--ramp-step", 2, "--rate", 20, "--timeout", 10),
+                                  "--format", "json", "--output", file], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True)
+        self.stall(mock, 1.2, 0.6)
+        while "reached" not in (line := bench.stderr.readline()):
+            self.assertNotEqual(line, "")
+        self.assertIn("once more", line)
+        self.assertIn("meets the limit; once more", bench.stderr.readline())
+        bench.send_signal(signal.SIGINT)
+        bench.communicate(timeout=LIMIT)
+        self.assertEqual(bench.returncode, 130)
+        steps = json.loads(file.read_text())["ramp"]["steps"][:2]
+        self.assertEqual([(step["rate_asked"], step["try"], step["met"], step["decided"]) for step in steps],
+                         [(20, 1, False, False), (20, 2, True, False)])
 
     def test_a_ramp_that_finds_nothing(self):
         report = self.bench(self.mock(), "--workload", "lookup", "--ramp", "warm_lookup.p50<=0.1us", "--ramp-step",

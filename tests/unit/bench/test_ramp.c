@@ -72,14 +72,56 @@ Test(ramp_limit, figure_of_latencies)
     kvc_histogram_clear(&latencies);
 }
 
-/* A server that meets the limit up to `capacity`. */
-static struct kvc_ramp search(double first, double capacity)
+Test(ramp, two_of_three_tries_decide)
+{
+    /* Tries that met the limit, or did not, until it was decided; and what was. */
+    static const struct {
+        const char *tries;
+        bool met;
+    } cases[] = {{"+", true}, {"--", false}, {"-++", true}, {"-+-", false}};
+    struct kvc_ramp ramp;
+    kvc_ramp_start(&ramp, 8);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *tries = cases[i].tries;
+        bool met;
+        for (size_t j = 0; tries[j] != '\0'; j++)
+            cr_assert_eq(kvc_ramp_decide(&ramp, tries[j] == '+', &met), tries[j + 1] == '\0', "%s",
+                         tries);
+        cr_assert_eq(met, cases[i].met, "%s", tries);
+        kvc_ramp_go_on(&ramp, met);
+    }
+}
+
+/* A server that meets the limit up to `capacity`; every `noise`th try has a neighbour and does not
+ * (0: none). */
+static struct kvc_ramp search_beside(double first, double capacity, int noise)
 {
     struct kvc_ramp ramp;
+    int tries = 0;
+    bool met;
     kvc_ramp_start(&ramp, first);
-    while (kvc_ramp_go_on(&ramp, ramp.rate <= capacity))
+    do {
+        do
+            tries++;
+        while (!kvc_ramp_decide(&ramp, ramp.rate <= capacity && (noise == 0 || tries % noise != 0),
+                                &met));
         cr_assert_gt(ramp.rate, 0);
+    } while (kvc_ramp_go_on(&ramp, met));
     return ramp;
+}
+
+static struct kvc_ramp search(double first, double capacity)
+{
+    return search_beside(first, capacity, 0);
+}
+
+Test(ramp, a_neighbour_does_not_end_the_search)
+{
+    for (int noise = 3; noise < 8; noise++) {
+        const struct kvc_ramp ramp = search_beside(5, 100, noise);
+        cr_assert_leq(ramp.highest_met, 100);
+        cr_assert_gt(ramp.highest_met * 1.05, 100, "every %dth", noise);
+    }
 }
 
 Test(ramp, finds_the_capacity_within_five_percent)
