@@ -158,7 +158,9 @@ struct kvc_bench_server_result {
     int64_t read_back_evicted; /* and those that the server did not have any more */
     int64_t cold_hits;         /* requests that hit though their tokens are new */
     int64_t warm_misses;       /* requests that were stored and not found whole */
-    int64_t errors;            /* requests that a call or the server's word ended early */
+    int64_t errors; /* requests that a call or the server's word ended early, and ranks that could
+                       not unregister */
+    int64_t strays; /* replies that nobody asked for, or that came twice */
     int64_t bytes_verified;
     char first_problem[512]; /* "" when there was none */
 
@@ -174,7 +176,7 @@ struct kvc_bench_server_result {
     char started[32]; /* ISO 8601, UTC */
     bool interrupted;
     bool server_answers; /* NOOP answered after the run */
-    bool lost;           /* the run ended early, since after an error nobody answered any more */
+    bool lost;           /* nobody answered any more, after an error or at the end */
 };
 
 /* Runs. KVC_OK also when requests failed: the result says so. Errors are what keeps the run from

@@ -91,7 +91,8 @@ double kvc_bench_operation_speed(const struct kvc_bench_measurement *measurement
 static bool came_out(const struct kvc_bench_server_result *result)
 {
     return result->requests > 0 && result->checksum_fail == 0 && result->cold_hits == 0 &&
-           result->warm_misses == 0 && result->errors == 0 && result->measured.unserved == 0 &&
+           result->warm_misses == 0 && result->errors == 0 && result->strays == 0 &&
+           result->measured.unserved == 0 &&
            result->checksum_ok + result->deferred == result->requests;
 }
 
@@ -122,6 +123,8 @@ const char *kvc_bench_server_verdict(const struct kvc_bench_server_result *resul
         return "not valid: the server does not answer any more";
     if (result->interrupted)
         return "not valid: interrupted";
+    if (result->strays > 0)
+        return "not valid: replies came twice, or to nothing";
     if (result->measured.unserved > 0)
         return "not valid: requests that were due were never sent";
     if (result->step_count > 0 && result->highest_rate <= 0 && result->errors == 0)

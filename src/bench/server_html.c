@@ -94,6 +94,7 @@ static void write_tiles(const struct kvc_bench_server_result *result, struct kvc
     trouble(out, "unexpected cold hits", result->cold_hits);
     trouble(out, "warm misses", result->warm_misses);
     trouble(out, "ended early", result->errors);
+    trouble(out, "replies to nothing", result->strays);
     trouble(out, "due and never sent", measured->unserved);
     kvc_buffer_append_text(out, "</ul>\n");
 }

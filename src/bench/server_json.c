@@ -98,6 +98,7 @@ static json_t *results_json(const struct kvc_bench_server_result *result)
         {"cold_hits", result->cold_hits},
         {"warm_misses", result->warm_misses},
         {"errors", result->errors},
+        {"strays", result->strays},
         {"deferred", result->deferred},
         {"read_back", result->read_back},
         {"read_back_evicted", result->read_back_evicted},

@@ -194,6 +194,40 @@ kvc_status kvc_bench_open(struct kvc_bench *bench, struct kvc_error *err)
 
 /* ---- the way back ---- */
 
+/* A server that does not let a rank go is not left as it was found. */
+static void unregister_ranks(struct kvc_bench_client *client)
+{
+    struct kvc_bench *bench = client->bench;
+    for (int64_t rank = 0; client->workers != NULL && rank < bench->options->tp_size; rank++) {
+        struct kvc_error err = KVC_ERROR_INIT;
+        if (client->workers[rank] == NULL ||
+            kvc_worker_unregister(client->workers[rank], &err) == KVC_OK ||
+            err.status == KVC_EINTERRUPTED || bench->result->lost)
+            continue;
+        bench->result->errors++;
+        kvc_bench_problem_error(bench, NULL, "UNREGISTER", &err);
+    }
+}
+
+static void count_strays(struct kvc_bench_client *client)
+{
+    struct kvc_bench *bench = client->bench;
+    const struct kvc_client_counters counters = kvc_client_counters(client->connection);
+    const int64_t strays = (int64_t)(counters.duplicate + counters.unknown);
+    if (strays > 0 && bench->result->strays == 0)
+        kvc_bench_problem(bench, NULL, "replies", "some came twice, or to a request never made");
+    bench->result->strays += strays;
+}
+
+/* The last word, over a connection that is still open, after everybody else left. */
+static void say_last_word(struct kvc_bench *bench)
+{
+    struct kvc_bench_server_result *result = bench->result;
+    const kvc_status status = kvc_rpc_noop(&bench->clients[0].rpc, NULL);
+    result->server_answers = status == KVC_OK;
+    result->lost |= status != KVC_OK && status != KVC_EINTERRUPTED && !result->interrupted;
+}
+
 static void close_client(struct kvc_bench_client *client)
 {
     for (int64_t rank = 0; client->workers != NULL && rank < client->bench->options->tp_size;
@@ -209,13 +243,11 @@ void kvc_bench_close(struct kvc_bench *bench)
 {
     for (int64_t i = bench->client_count - 1; i >= 0; i--) {
         struct kvc_bench_client *client = &bench->clients[i];
-        if (i == 0 && client->connection != NULL) {
-            /* The last word, over a connection that is still open, after everybody else left. */
-            for (int64_t rank = 0; client->workers != NULL && rank < bench->options->tp_size;
-                 rank++)
-                if (client->workers[rank] != NULL)
-                    kvc_worker_unregister(client->workers[rank], NULL);
-            bench->result->server_answers = kvc_rpc_noop(&client->rpc, NULL) == KVC_OK;
+        if (client->connection != NULL) {
+            unregister_ranks(client);
+            if (i == 0)
+                say_last_word(bench);
+            count_strays(client);
         }
         close_client(client);
     }

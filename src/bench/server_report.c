@@ -70,6 +70,8 @@ static void write_results(const struct kvc_bench_server_result *result, struct k
     write_line(out, "Unexpected cold hits", "%lld", (long long)result->cold_hits);
     write_line(out, "Warm misses", "%lld", (long long)result->warm_misses);
     write_line(out, "Requests ended early", "%lld", (long long)result->errors);
+    if (result->strays > 0)
+        write_line(out, "Replies to nothing", "%lld", (long long)result->strays);
     if (result->measured.unserved > 0)
         write_line(out, "Due and never sent", "%lld", (long long)result->measured.unserved);
     if (result->deferred > 0 || result->read_back + result->read_back_evicted > 0)
