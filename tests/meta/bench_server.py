@@ -36,6 +36,9 @@ MADE = {  # what each workload makes of each operation, for 20 requests
     "lookup": {"cold_lookup": 10, "warm_lookup": 10},
     "prefix": {"warm_lookup": 20, "warm_retrieve": 20, "cold_store": 20},
 }
+LOADS = ([], ["--clients", 3, "--workload", "prefix"], ["--rate", 50, "--clients", 2],
+         ["--transfer-mode", "lmcache_driven"], ["--transfer-mode", "lmcache_driven", "--clients", 4, "--tp-size", 2],
+         ["--ramp", "warm_lookup.p50<=1s", "--ramp-step", 0.1, "--rate", 200])
 OPERATIONS = ("cold_lookup", "cold_store", "warm_lookup", "warm_retrieve")
 PARTS = {"encode", "wait", "gather", "scatter", "fill", "verify", "settle", "rest", "other"}
 
@@ -341,15 +344,45 @@ class BenchServer(unittest.TestCase):
                 self.assertGreater(results["cold_hits"] + results["warm_misses"], 0)
                 self.assertIn("never stored", results["first_problem"])
 
+    def test_replies_that_nobody_asked_for(self):
+        for defect in ("reply-twice", "transfer-reply-twice", "stray-reply"):
+            report = self.bench(self.mock("--defect", defect), "--clients", 2, "--end", 4, status=1)
+            results = report["metrics"]["results"]
+            self.assertGreater(results["strays"], 0)
+            self.assertEqual((results["errors"], results["verdict"]),
+                             (0, "not valid: replies came twice, or to nothing"))
+            self.assertNotIn("measured", report)
+
+    def test_ranks_that_cannot_leave(self):
+        report = self.bench(self.mock("--defect", "unregister-nil"), "--tp-size", 2, "--end", 1, status=1)
+        self.assertEqual(report["metrics"]["results"]["errors"], 2)
+        self.assertIn("UNREGISTER", report["metrics"]["results"]["first_problem"])
+
     def test_a_server_that_dies(self):
+        """Killed in the middle of whatever there is: lost, no figures, nothing of the bench's left."""
+        for options in LOADS:
+            with self.subTest(options=options):
+                mock, file = self.mock(), self.folder / "report.json"
+                bench = subprocess.Popen([*self.command(mock, *options), "--format", "json", "--output", file],
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                time.sleep(0.7)
+                mock.kill()
+                err = bench.communicate(timeout=LIMIT)[1]
+                self.assertEqual(bench.returncode, 3, err)
+                self.assertIn("does not answer any more", err)
+                self.expect_no_segments_of(bench)
+                report = json.loads(file.read_text())
+                results = report["metrics"]["results"]
+                self.assertEqual((results["lost"], results["valid"], results["server_answers"]), (True, False, False))
+                self.assertFalse(set(OPERATIONS) & set(report["metrics"]))
+                self.assertNotIn("measured", report)
+
+    def test_a_server_that_dies_in_words(self):
         mock = self.mock()
-        bench = subprocess.Popen(self.command(mock, "--clients", 3), stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
+        bench = subprocess.Popen(self.command(mock), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         time.sleep(0.5)
         mock.kill()
-        out, err = bench.communicate(timeout=LIMIT)
-        self.assertEqual(bench.returncode, 3, out + err)
-        self.assertIn("does not answer any more", err)
+        out, _ = bench.communicate(timeout=LIMIT)
         self.assertIn("No figures", out)
         self.assertTrue(out.rstrip().endswith("NO"), out)
 
@@ -369,13 +402,15 @@ class BenchServer(unittest.TestCase):
         bench.send_signal(number)
         out, err = bench.communicate(timeout=LIMIT)
         self.assertEqual((bench.returncode, out, err), (128 + number, "", ""))
-        self.assertEqual([name for name in segments() if "-%d-" % bench.pid in name], [])
+        self.expect_no_segments_of(bench)
         return json.loads(file.read_text())
+
+    def expect_no_segments_of(self, bench):
+        self.assertEqual([name for name in segments() if "-%d-" % bench.pid in name], [])
 
     def test_interrupted(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            for options in ([], ["--clients", 3, "--workload", "prefix"], ["--rate", 50, "--clients", 2],
-                            ["--transfer-mode", "lmcache_driven"]):
+            for options in LOADS:
                 with self.subTest(number=number, options=options):
                     mock = self.mock()
                     report = self.interrupt(mock, number, *options)
