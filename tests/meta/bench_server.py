@@ -417,7 +417,8 @@ class BenchServer(unittest.TestCase):
                     results = report["metrics"]["results"]
                     self.assertEqual((results["interrupted"], results["valid"]), (True, False))
                     self.assertIn("interrupted", results["verdict"])
-                    self.assertGreater(report["measured"]["requests"], 0)
+                    if "ramp" not in report:  # which may not have found a rate yet
+                        self.assertGreater(report["measured"]["requests"], 0)
                     self.expect_consistent(report)
                     self.expect_clean(mock)
 
