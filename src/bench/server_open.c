@@ -223,9 +223,8 @@ static void count_strays(struct kvc_bench_client *client)
 static void say_last_word(struct kvc_bench *bench)
 {
     struct kvc_bench_server_result *result = bench->result;
-    const kvc_status status = kvc_rpc_noop(&bench->clients[0].rpc, NULL);
-    result->server_answers = status == KVC_OK;
-    result->lost |= status != KVC_OK && status != KVC_EINTERRUPTED && !result->interrupted;
+    result->server_answers = kvc_bench_server_answers(&bench->clients[0]);
+    result->lost |= !result->server_answers && !result->interrupted;
 }
 
 static void close_client(struct kvc_bench_client *client)

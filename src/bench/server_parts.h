@@ -243,6 +243,8 @@ enum kvc_bench_workload kvc_bench_mix_choose(const struct kvc_bench_mix *mix, ui
 
 /* Stores what the mix needs beforehand: this client's part of it. */
 void kvc_bench_prepare(struct kvc_bench_client *client);
+/* Whether somebody is still there to answer, whatever the answer. */
+bool kvc_bench_server_answers(struct kvc_bench_client *client);
 /* Takes tickets and makes their requests until there are none. */
 void kvc_bench_work(struct kvc_bench_client *client);
 /* Retrieves and checks the last requests that nobody has read. What the server does not have any more

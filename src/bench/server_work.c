@@ -6,6 +6,12 @@ enum { VISIBLE_WITHIN_MS = 5000 };
 
 /* ---- after a request that failed ---- */
 
+bool kvc_bench_server_answers(struct kvc_bench_client *client)
+{
+    const kvc_status status = kvc_rpc_noop(&client->rpc, NULL);
+    return status != KVC_ETIMEOUT && status != KVC_ELOST && status != KVC_EINTERRUPTED;
+}
+
 /* Counts it, leaves no locks behind, and finds out whether anybody is there any more: each further
  * request would only wait for its limits. */
 static void note_failure(struct kvc_bench_client *client, struct kvc_bench_request *request)
@@ -13,7 +19,7 @@ static void note_failure(struct kvc_bench_client *client, struct kvc_bench_reque
     struct kvc_bench *bench = client->bench;
     if (kvc_bench_stopped(bench))
         return;
-    const bool answers = kvc_rpc_noop(&client->rpc, NULL) == KVC_OK;
+    const bool answers = kvc_bench_server_answers(client);
     if (answers)
         kvc_rpc_end_session(&client->rpc, kvc_str_of(request->name), NULL);
     pthread_mutex_lock(&bench->lock);
@@ -135,6 +141,8 @@ void kvc_bench_work(struct kvc_bench_client *client)
 {
     struct job job;
     bool has_job = take_job(client, &job);
+    for (int64_t rank = 0; rank < client->bench->options->tp_size; rank++)
+        kvc_worker_map_ahead(client->workers[rank]);
     kvc_bench_gate(client);
     const int64_t begin = kvc_now_ns();
     while (has_job) {

@@ -156,6 +156,12 @@ kvc_status kvc_worker_pull(struct kvc_worker *worker, struct kvc_error *err)
     return worker->on_gpu != NULL ? kvc_cuda_cache_pull(worker->on_gpu, err) : KVC_OK;
 }
 
+void kvc_worker_map_ahead(const struct kvc_worker *worker)
+{
+    if (worker->pool.data != NULL)
+        kvc_segment_map_ahead(&worker->pool);
+}
+
 /* ---- what a worker does ---- */
 
 struct kvc_key kvc_worker_key(const struct kvc_worker *worker, struct kvc_ints tokens,

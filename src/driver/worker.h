@@ -98,6 +98,10 @@ kvc_status kvc_worker_registration(const struct kvc_worker *worker, struct kvc_a
 kvc_status kvc_worker_push(struct kvc_worker *worker, struct kvc_error *err);
 kvc_status kvc_worker_pull(struct kvc_worker *worker, struct kvc_error *err);
 
+/* Maps what there is of the server's pool, as in a worker that has used all of it: see
+ * kvc_segment_map_ahead. Without a pool there is nothing to do. */
+void kvc_worker_map_ahead(const struct kvc_worker *worker);
+
 /* A key of this worker's model, world size and readers, for tokens [start, end). */
 struct kvc_key kvc_worker_key(const struct kvc_worker *worker, struct kvc_ints tokens,
                               int64_t start, int64_t end, struct kvc_str request_id,

@@ -248,6 +248,32 @@ kvc_status kvc_segment_open(const char *name, size_t size, struct kvc_segment *s
     return status;
 }
 
+/* Part of a segment, as many pages as states has. */
+static void map_part_ahead(uint8_t *data, size_t size, size_t page, unsigned char *states)
+{
+    if (mincore(data, size, states) != 0)
+        return;
+    const size_t count = (size + page - 1) / page;
+    for (size_t first = 0, end; first < count; first = end + 1) {
+        for (end = first; end < count && (states[end] & 1) != 0; end++) {
+        }
+        /* A system that does not know this, or a segment that has been cut off: nothing is lost. */
+        if (end > first)
+            madvise(data + first * page, (end - first) * page, MADV_POPULATE_READ);
+    }
+}
+
+void kvc_segment_map_ahead(const struct kvc_segment *segment)
+{
+    enum { PART_PAGES = 1 << 14 };
+    unsigned char states[PART_PAGES];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t part = PART_PAGES * page;
+    for (size_t at = 0; at < segment->size; at += part)
+        map_part_ahead(segment->data + at, segment->size - at < part ? segment->size - at : part,
+                       page, states);
+}
+
 void kvc_segment_unlink(struct kvc_segment *segment)
 {
     if (segment->owned && segment->owner_pid == (int32_t)getpid())

@@ -30,6 +30,10 @@ void kvc_segment_close(struct kvc_segment *segment);
 /* Removes the name now and keeps the mapping. */
 void kvc_segment_unlink(struct kvc_segment *segment);
 
+/* Maps at once those pages of the segment that exist: afterwards the first access to each costs no more
+ * than any other. Those that do not exist are not made. */
+void kvc_segment_map_ahead(const struct kvc_segment *segment);
+
 /* How many bytes can still be put into segments; UINT64_MAX: there is no limit but memory. */
 uint64_t kvc_segment_room(void);
 

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +60,43 @@ Test(segment, is_zeroed_private_and_gone_when_closed)
     kvc_segment_close(&segment);
     struct kvc_segment zeroed = {0};
     kvc_segment_close(&zeroed);
+}
+
+static int64_t blocks_of(const struct kvc_segment *segment)
+{
+    char path[128];
+    struct stat info;
+    snprintf(path, sizeof(path), "/dev/shm%s", segment->name);
+    cr_assert_eq(stat(path, &info), 0);
+    return info.st_blocks;
+}
+
+/* How many faults it costs to write a byte to each page. */
+static long faults_of_writing(uint8_t *data, size_t size)
+{
+    struct rusage before, after;
+    getrusage(RUSAGE_THREAD, &before);
+    for (size_t i = 0; i < size; i += 4096)
+        data[i] = 1;
+    getrusage(RUSAGE_THREAD, &after);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* Large enough not to be reserved: a part of it exists when it is mapped for the second time. */
+Test(segment, is_mapped_ahead_where_it_exists)
+{
+    enum { SIZE = 96 << 20, USED = 8 << 20 };
+    struct kvc_segment made = fresh(SIZE), opened = {0};
+    memset(made.data + USED, 1, USED);
+    const int64_t blocks = blocks_of(&made);
+    cr_assert_eq(kvc_segment_open(made.name, SIZE, &opened, NULL), KVC_OK);
+    kvc_segment_map_ahead(&opened);
+    cr_assert_eq(blocks_of(&made), blocks);
+    cr_assert_lt(faults_of_writing(opened.data + USED, USED), 16);
+    cr_assert_geq(faults_of_writing(opened.data, USED), USED / (2 << 20));
+    cr_assert_gt(blocks_of(&made), blocks);
+    kvc_segment_close(&opened);
+    kvc_segment_close(&made);
 }
 
 Test(segment, is_shared_by_name_with_and_without_slash)
