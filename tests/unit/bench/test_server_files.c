@@ -103,7 +103,10 @@ Test(page, a_ramp_has_a_plot_and_a_table)
     ramp.ramp = &limit;
     struct kvc_bench_server_result result = made_result();
     struct kvc_bench_step steps[] = {
+        {.rate = 8, .number = 1, .reached = 8, .requests = 40, .reason = "p99 is 7.000 ms"},
         {.rate = 8,
+         .number = 2,
+         .decided = true,
          .reached = 8,
          .requests = 40,
          .value_ns = 9000000,
@@ -111,6 +114,8 @@ Test(page, a_ramp_has_a_plot_and_a_table)
          .p99_ns = 9000000,
          .reason = "p99 is 9.000 ms"},
         {.rate = 4,
+         .number = 1,
+         .decided = true,
          .reached = 4,
          .requests = 20,
          .value_ns = 3000000,
@@ -120,7 +125,7 @@ Test(page, a_ramp_has_a_plot_and_a_table)
     };
     result.steps = kvc_alloc(sizeof(steps));
     memcpy(result.steps, steps, sizeof(steps));
-    result.step_count = 2;
+    result.step_count = KVC_COUNT_OF(steps);
     result.highest_rate = 4;
     struct kvc_buffer out = {0};
     kvc_bench_server_write_html(&ramp, &result, &out);
@@ -128,7 +133,8 @@ Test(page, a_ramp_has_a_plot_and_a_table)
     cr_assert_eq(count_of(text, "<figure>"), 3);
     cr_assert_eq(count_of(text, "<circle"), 2);
     cr_assert_eq(count_of(text, "class=\"limit\""), 1);
-    cr_assert_not_null(strstr(text, "not met: p99 is 9.000 ms"));
+    cr_assert_not_null(strstr(text, "not met: p99 is 9.000 ms</td>"));
+    cr_assert_not_null(strstr(text, "not met: p99 is 7.000 ms (tried again)</td>"));
     cr_assert_null(strstr(text, "</svg>p99</li>"), "the limit's figure is not drawn twice");
     kvc_buffer_clear(&out);
     kvc_bench_server_result_clear(&result);
