@@ -137,12 +137,22 @@ static void do_job(struct kvc_bench_client *client, struct job *job)
     kvc_bench_request_clear(&job->request);
 }
 
+/* Each rank has a mapping of its own, and each GiB of it 2 MiB of page tables: not for any number. */
+static void map_pool_ahead(const struct kvc_bench_client *client)
+{
+    const struct kvc_bench_server_options *options = client->bench->options;
+    const uint64_t most = (uint64_t)64 << 30;
+    for (int64_t rank = 0; rank < options->tp_size; rank++)
+        if (client->workers[rank]->pool.size <=
+            most / (uint64_t)(options->clients * options->tp_size))
+            kvc_worker_map_ahead(client->workers[rank]);
+}
+
 void kvc_bench_work(struct kvc_bench_client *client)
 {
     struct job job;
     bool has_job = take_job(client, &job);
-    for (int64_t rank = 0; rank < client->bench->options->tp_size; rank++)
-        kvc_worker_map_ahead(client->workers[rank]);
+    map_pool_ahead(client);
     kvc_bench_gate(client);
     const int64_t begin = kvc_now_ns();
     while (has_job) {
