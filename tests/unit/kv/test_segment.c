@@ -92,7 +92,8 @@ Test(segment, is_mapped_ahead_where_it_exists)
     cr_assert_eq(kvc_segment_open(made.name, SIZE, &opened, NULL), KVC_OK);
     kvc_segment_map_ahead(&opened);
     cr_assert_eq(blocks_of(&made), blocks);
-    cr_assert_lt(faults_of_writing(opened.data + USED, USED), 16);
+    /* Without, there is one for each page; a sanitizer has some of its own. */
+    cr_assert_lt(faults_of_writing(opened.data + USED, USED), USED / 4096 / 4);
     cr_assert_geq(faults_of_writing(opened.data, USED), USED / (2 << 20));
     cr_assert_gt(blocks_of(&made), blocks);
     kvc_segment_close(&opened);
