@@ -67,6 +67,11 @@ static kvc_status read_options(struct kvc_bench *bench, struct kvc_mode_choice *
     KVC_GUARD(use_device(bench, device, err));
     KVC_GUARD(kvc_geometry_parse_defaults(options->shape_spec, options->num_blocks,
                                           options->block_size, &bench->geometry, err));
+    if (choice->mode == KVC_MODE_ENGINE_DRIVEN && bench->geometry.group_count > 1)
+        return kvc_fail(err, KVC_EUSAGE,
+                        "--kvcache-shape-spec has %zu groups, engine_driven carries one; "
+                        "--transfer-mode lmcache_driven carries several",
+                        bench->geometry.group_count);
     bench->is_mla = options->use_mla || bench->geometry.groups[0].kv_size == 1;
     bench->mix = options->mix;
     for (size_t i = 0; i < KVC_BENCH_WORKLOAD_COUNT; i++) {

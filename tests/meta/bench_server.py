@@ -476,6 +476,12 @@ class BenchServer(unittest.TestCase):
                 self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
                 self.assertIn(says.lower(), done.stderr.lower())
 
+    def test_groups_that_a_mode_does_not_carry(self):
+        done = subprocess.run(self.command(self.mock(), "--end", 1, shape=GROUPS), capture_output=True, text=True,
+                              timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("--transfer-mode lmcache_driven", done.stderr)
+
     def test_requests_too_short_to_share(self):
         done = subprocess.run(self.command(self.mock(), "--workload", "prefix", "--num-tokens", 300, "--end", 1),
                               capture_output=True, text=True, timeout=LIMIT)
