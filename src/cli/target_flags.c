@@ -20,7 +20,9 @@ static const struct kvc_option target_table[] = {
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(url),
      .argument = "URL",
-     .help = "its HTTP address: http://HOST:PORT; without it, what needs HTTP is skipped"},
+     .help =
+         "its HTTP address: http://HOST:PORT, where it must answer; without it, what needs HTTP "
+         "is skipped"},
     {.name = "launch",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(launch),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <curl/curl.h>
 
@@ -117,6 +118,10 @@ static bool can_be_parsed(const char *url)
 
 kvc_status kvc_http_check_url(const char *base_url, struct kvc_error *err)
 {
+    if (strncasecmp(base_url, "https://", 8) == 0)
+        return kvc_fail(err, KVC_EUSAGE,
+                        "TLS is not spoken: give an http:// address, such as that of a proxy "
+                        "which speaks TLS with the server");
     bool good = strncmp(base_url, "http://", 7) == 0 && base_url[7] != '\0';
     for (const char *c = base_url; good && *c != '\0'; c++)
         good = *c > ' ' && *c < 0x7f;

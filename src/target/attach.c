@@ -12,7 +12,9 @@ static kvc_status attach_start(struct kvc_target *target, const struct kvc_targe
     snprintf(target->http_url, sizeof(target->http_url), "%s",
              options->http_url != NULL ? options->http_url : "");
     KVC_GUARD(kvc_target_check_urls(target, err));
-    return kvc_target_identify(target, options->connect_timeout_ms, err);
+    KVC_GUARD(kvc_target_identify(target, options->connect_timeout_ms, err));
+    return options->http_url != NULL ? kvc_target_await_http(target, options->timeout_ms, err)
+                                     : KVC_OK;
 }
 
 static void attach_stop(struct kvc_target *target)

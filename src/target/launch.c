@@ -26,7 +26,8 @@ enum {
     STOP_GRACE_MS = 15000,    /* for the supervisor to see to that */
     CONNECT_TRY_MS = 500,
     RETRY_MS = 100,
-    HTTP_PATIENCE_MS = 15000, /* HTTP may start after ZMQ */
+    HTTP_PATIENCE_MS = 15000, /* HTTP may start after ZMQ: where nobody gave its address */
+    HTTP_TRY_MS = 1000,
     LOG_TAIL_BYTES = 320,
 };
 
@@ -263,6 +264,28 @@ static kvc_status await_answer(struct kvc_target *target, struct kvc_error *err)
     }
 }
 
+/* That nothing answers is an error where the user gave the address, and else for others to find. */
+static kvc_status await_http(struct kvc_target *target, struct kvc_error *err)
+{
+    if (target->http_url[0] == '\0')
+        return KVC_OK;
+    const bool given = target->options.http_url != NULL;
+    const int64_t deadline_ms =
+        kvc_now_ms() + (given ? target->options.start_timeout_ms : HTTP_PATIENCE_MS);
+    while (true) {
+        const int64_t left_ms = deadline_ms - kvc_now_ms();
+        const kvc_status status =
+            kvc_target_await_http(target, left_ms < HTTP_TRY_MS ? left_ms : HTTP_TRY_MS, err);
+        if (status != KVC_ECONNECT)
+            return given || status == KVC_EINTERRUPTED ? status : KVC_OK;
+        if (command_ended(target))
+            return fail_with_log(target->state, KVC_ELOST,
+                                 "the launched command ended before it served HTTP", err);
+        if (kvc_now_ms() >= deadline_ms)
+            return given ? status : KVC_OK;
+    }
+}
+
 static kvc_status launch_start(struct kvc_target *target, const struct kvc_target_setup *setup,
                                struct kvc_error *err)
 {
@@ -285,8 +308,8 @@ static kvc_status launch_start(struct kvc_target *target, const struct kvc_targe
     free(command);
     if (status == KVC_OK)
         status = await_answer(target, err);
-    if (status == KVC_OK && target->http_url[0] != '\0')
-        kvc_target_await_http(target, HTTP_PATIENCE_MS);
+    if (status == KVC_OK)
+        status = await_http(target, err);
     return status;
 }
 

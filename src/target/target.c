@@ -145,30 +145,61 @@ static void copy_version(struct kvc_buffer *body, char *version, size_t size)
                  (int)strspn(text + 1, "0123456789abcdefghijklmnopqrstuvwxyz.+-_"), text + 1);
 }
 
+struct http_question {
+    const struct kvc_target *target;
+    int64_t deadline_ms;
+};
+
 static kvc_status ask_http(const void *arg, void *result, struct kvc_error *err)
 {
     enum { RETRY_MS = 100 };
-    const struct kvc_target *target = arg;
+    const struct http_question *question = arg;
+    const struct kvc_target *target = question->target;
     struct kvc_identity *identity = result;
     while (true) {
+        const int64_t left_ms = question->deadline_ms - kvc_now_ms();
+        const int64_t limit_ms =
+            left_ms < target->options.timeout_ms ? left_ms : target->options.timeout_ms;
         struct kvc_http_response response = {0};
         const kvc_status status = kvc_http_request("GET", target->http_url, "/lmc_version", NULL,
-                                                   target->options.timeout_ms, &response, err);
+                                                   limit_ms, &response, err);
         if (status == KVC_OK && response.status == 200)
             copy_version(&response.body, identity->version, sizeof(identity->version));
         kvc_http_response_clear(&response);
-        if (status != KVC_ECONNECT && status != KVC_ETIMEOUT)
+        if ((status != KVC_ECONNECT && status != KVC_ETIMEOUT) ||
+            kvc_now_ms() + RETRY_MS >= question->deadline_ms)
             return status;
         kvc_sleep_ms(RETRY_MS);
     }
 }
 
-void kvc_target_await_http(struct kvc_target *target, int64_t patience_ms)
+static kvc_status explain_http(kvc_status status, struct kvc_error *err)
 {
+    if (status == KVC_OK || status == KVC_EINTERRUPTED)
+        return status;
+    struct kvc_error why = KVC_ERROR_INIT;
+    if (err != NULL)
+        why = *err;
+    if (status == KVC_EFORMAT)
+        status =
+            kvc_fail(err, KVC_EREFUSED, "what answers there does not speak HTTP: %.400s", why.what);
+    else
+        status = kvc_fail(err, KVC_ECONNECT, "nothing answers there: %.400s", why.what);
+    return kvc_error_set_where(err, "--url"), status;
+}
+
+kvc_status kvc_target_await_http(struct kvc_target *target, int64_t patience_ms,
+                                 struct kvc_error *err)
+{
+    if (target->identity.version[0] != '\0')
+        return KVC_OK; /* said over HTTP */
+    const struct http_question question = {target, kvc_now_ms() + patience_ms};
     struct kvc_identity found = {0};
-    if (kvc_aside_run(ask_http, target, &found, sizeof(found), patience_ms, NULL) == KVC_OK &&
-        target->identity.version[0] == '\0')
+    const kvc_status status = kvc_aside_run(ask_http, &question, &found, sizeof(found),
+                                            patience_ms + ASIDE_MARGIN_MS, err);
+    if (status == KVC_OK)
         memcpy(target->identity.version, found.version, sizeof(found.version));
+    return explain_http(status, err);
 }
 
 struct noop_question {

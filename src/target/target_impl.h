@@ -18,9 +18,11 @@ kvc_status kvc_target_check_urls(const struct kvc_target *target, struct kvc_err
 kvc_status kvc_target_identify(struct kvc_target *target, int64_t connect_timeout_ms,
                                struct kvc_error *err);
 
-/* Waits until something answers at the target's HTTP address, at most patience_ms; takes the version
- * from there if it is not known yet. That nothing answers is for others to find. */
-void kvc_target_await_http(struct kvc_target *target, int64_t patience_ms);
+/* Waits until something answers at the target's HTTP address, at most patience_ms, and takes the
+ * version from there. Asks nothing where the version is known, since HTTP has said it. KVC_ECONNECT (nothing answers), KVC_EREFUSED (something does, and it
+ * is not HTTP), both with the flag in where; KVC_EINTERRUPTED. */
+kvc_status kvc_target_await_http(struct kvc_target *target, int64_t patience_ms,
+                                 struct kvc_error *err);
 
 /* Sends SIGTERM to a child of ours (with group: to its process group), waits for it, and sends
  * SIGKILL when it has not ended after grace_ms. */

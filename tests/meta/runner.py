@@ -8,10 +8,12 @@ import json
 import os
 import pathlib
 import pty
+import socket
 import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import unittest
 import urllib.request
 
@@ -166,12 +168,61 @@ class Servers(unittest.TestCase):
 
     def test_launched_servers_that_checks_end(self):
         self.expect_ended_servers("--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} "
-                                              "--pool-size 4M")
+                                              "--no-http --pool-size 4M")
 
     def test_servers_of_others_are_not_ended(self):
         with self.mock() as (url, _):
             run = Run("--rpc-url", url, "--select", "ended", "--select", "made/pass", "--destructive")
         self.assertEqual(run.outcome("ended/and-left"), "skip")
+
+    def expect_no_http(self, *arguments, url, words):
+        """Status 3, and one line that names the address and says what happened there."""
+        for command in (["run", "--select", "made/pass"], ["identify"]):
+            with self.subTest(command):
+                done = call(*command, *arguments, "--url", url, "--timeout", "1")
+                self.assertEqual(done.returncode, 3, done.stderr)
+                line = [line for line in done.stderr.splitlines() if "--url" in line]
+                self.assertEqual(len(line), 1, done.stderr)
+                for word in (url, *words):
+                    self.assertIn(word, line[0])
+
+    def test_an_http_address_that_was_given_must_answer(self):
+        with self.mock() as (url, _), socket.create_server(("127.0.0.1", 0)) as silent:
+            attached = ["--rpc-url", url]
+            self.expect_no_http(*attached, url="http://127.0.0.1:9", words=["nothing answers"])
+            self.expect_no_http(*attached, url="http://127.0.0.1:%d" % silent.getsockname()[1],
+                                words=["nothing answers"])
+            self.expect_no_http(*attached, url=url.replace("tcp:", "http:"),
+                                words=["does not speak HTTP"])
+
+    def test_an_http_address_of_a_launched_server_must_answer(self):
+        launch = ["--launch", f"{PROGRAM} mock --bind tcp://127.0.0.1:{{rpc_port}} --no-http "
+                              "--pool-size 4M", "--start-timeout", "1.5"]
+        done = call("run", "--select", "made/pass", *launch, "--url", "http://127.0.0.1:{http_port}")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"--url: nothing answers there: GET http://127\.0\.0\.1:\d+/")
+        self.assertEqual(call("run", "--select", "made/pass", *launch).returncode, 0)
+
+    def test_http_may_come_up_later(self):
+        with self.mock() as (url, _):
+            late = socket.socket()
+            late.bind(("127.0.0.1", 0))
+            port = late.getsockname()[1]
+
+            def serve():
+                late.listen()
+                with late.accept()[0] as peer:
+                    peer.recv(4096)
+                    peer.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"0.5.6"')
+
+            timer = threading.Timer(0.5, serve)
+            timer.start()
+            done = call("identify", "--rpc-url", url, "--url", f"http://127.0.0.1:{port}",
+                        "--timeout", "5", "--dialect", "0.5.6")
+            timer.join()
+            late.close()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("version:    0.5.6", done.stdout)
 
     def test_lost_server(self):
         run = self.expect_lost("1")
@@ -359,6 +410,7 @@ class Usage(unittest.TestCase):
                 (["list", "--select", "made/pas"], ["made/pass"]),
                 (["decode", PROGRAM], [PROGRAM]),
                 (["identify"], ["--rpc-url"]),
+                (["run", "--rpc-url", "tcp://h:1", "--url", "https://h:1"], ["--url", "TLS"]),
                 (["identify", "--rpc-url", "tcp://127.0.0.1:1", "--defect", "never-answers"], ["--defect"])):
             with self.subTest(arguments):
                 self.refused(*arguments, words=words)
