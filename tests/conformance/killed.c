@@ -65,22 +65,22 @@ static kvc_status prepare(const struct victim *victim, struct kvc_worker *worker
     return given ? KVC_OK : kvc_fail(err, KVC_EMISMATCH, "no slots");
 }
 
-static kvc_status live(const struct victim *victim)
+static kvc_status live(const struct victim *victim, struct kvc_error *err)
 {
     struct kvc_rpc rpc = {.dialect = victim->facts->dialect,
                           .timeout_ms = victim->facts->timeout_ms};
     struct kvc_worker *worker = NULL;
-    struct kvc_error err = KVC_ERROR_INIT;
-    KVC_GUARD(kvc_client_open(victim->facts->rpc_url, rpc.timeout_ms, &rpc.client, &err));
-    KVC_GUARD(kvc_worker_open(&rpc, &victim->options, &worker, &err));
-    return victim->act(victim, worker, &err);
+    KVC_GUARD(kvc_client_open(victim->facts->rpc_url, rpc.timeout_ms, &rpc.client, err));
+    KVC_GUARD(kvc_worker_open(&rpc, &victim->options, &worker, err));
+    return victim->act(victim, worker, err);
 }
 
 /* Says how it went, and lives on until it is killed. */
 static _Noreturn void be_victim(const struct victim *victim, int said_fd)
 {
-    const char said = (char)live(victim);
-    if (write(said_fd, &said, 1) == 1)
+    struct kvc_error said = KVC_ERROR_INIT;
+    said.status = live(victim, &said);
+    if (write(said_fd, &said, sizeof said) == sizeof said)
         pause();
     _exit(0);
 }
@@ -96,6 +96,23 @@ static void kill_victim(void *arg)
     waitpid(victim->pid, NULL, 0);
     kvc_segment_sweep_pid(victim->pid); /* a killed process cannot */
     victim->pid = 0;
+}
+
+/* Starts the victim and waits until it has said how it went. */
+static kvc_status let_live(struct kvc_ctx *ctx, struct victim *victim, struct kvc_error *err)
+{
+    int said[2];
+    if (pipe(said) != 0 || (victim->pid = fork()) < 0)
+        return kvc_fail_errno(err, "cannot start a process");
+    if (victim->pid == 0)
+        be_victim(victim, said[1]);
+    kvc_ctx_defer(ctx, kill_victim, victim);
+    close(said[1]);
+    struct pollfd ready = {.fd = said[0], .events = POLLIN};
+    const bool has_said = poll(&ready, 1, 4 * (int)victim->facts->timeout_ms) > 0 &&
+                          read(said[0], err, sizeof *err) == sizeof *err;
+    close(said[0]);
+    return has_said ? err->status : kvc_fail(err, KVC_ETIMEOUT, "it is not done in time");
 }
 
 /* Starts a client, waits until it has done its part, and kills it. Before the check has made any
@@ -121,23 +138,12 @@ static struct victim *sacrifice(struct kvc_ctx *ctx,
                                    .request_id = kvc_fresh_name(ctx, "request"),
                                    .num_kv_readers = 1};
     struct kvc_error err = KVC_ERROR_INIT;
-    int said[2];
-    char status = KVC_ETIMEOUT;
-    if (pipe(said) != 0 || (victim->pid = fork()) < 0) {
-        kvc_fail_errno(&err, "cannot start a process");
-        kvc_ctx_error(ctx, "the client that is to be killed", &err);
-    }
-    if (victim->pid == 0)
-        be_victim(victim, said[1]);
-    kvc_ctx_defer(ctx, kill_victim, victim);
-    close(said[1]);
-    struct pollfd ready = {.fd = said[0], .events = POLLIN};
-    if (poll(&ready, 1, 4 * (int)victim->facts->timeout_ms) <= 0 || read(said[0], &status, 1) != 1)
-        status = KVC_ETIMEOUT;
-    close(said[0]);
+    const kvc_status status = let_live(ctx, victim, &err);
     kill_victim(victim);
+    if (status == KVC_ESYSTEM || status == KVC_ENOMEM)
+        kvc_ctx_error(ctx, "the client that is to be killed", &err);
     KVC_EXPECT(ctx, status == KVC_OK, "a client that is to be killed cannot do its part: %s",
-               kvc_status_name((kvc_status)status));
+               err.what);
     return victim;
 }
 

@@ -83,43 +83,64 @@ KVC_CHECK(
 
 /* ---- the pool ---- */
 
-/* Whether the mapping can be touched all over, asked of the kernel, which answers in place of sending a
- * signal. In places only: pages that were never written are made when they are read. */
-static bool is_backed(struct kvc_ctx *ctx, const struct kvc_segment *segment)
+/* Whether so many places of the mapping, evenly spread over its first bytes, can be touched: asked of the
+ * kernel, which answers in place of sending a signal. Pages that were never written are made thereby. */
+static bool is_backed(struct kvc_ctx *ctx, const uint8_t *data, size_t size, size_t places)
 {
     struct kvc_error err = KVC_ERROR_INIT;
-    enum { PLACES = 256 };
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
         kvc_fail_errno(&err, "cannot make a pipe");
         kvc_ctx_error(ctx, "looking at the pool", &err);
     }
     bool backed = true;
-    for (size_t i = 0; i < PLACES && backed; i++) {
-        const size_t at = (segment->size - 1) / (PLACES - 1) * i;
+    for (size_t i = 0; i < places && backed; i++) {
+        const size_t at = (size - 1) / (places - 1) * i;
         char byte;
-        backed = write(pipe_fds[1], segment->data + at, 1) == 1 && read(pipe_fds[0], &byte, 1) == 1;
+        backed = write(pipe_fds[1], data + at, 1) == 1 && read(pipe_fds[0], &byte, 1) == 1;
     }
     close(pipe_fds[0]);
     close(pipe_fds[1]);
     return backed;
 }
 
+enum { PLACES = 256, PAGE = 4096, WRITTEN = 8 << 20 };
+
+static size_t written_of(const struct kvc_segment *pool)
+{
+    return pool->size < WRITTEN ? pool->size : WRITTEN;
+}
+
+/* A worker with a pool, of which all that is touched later has its memory now: what is not there then, the
+ * server has taken away. That there is too little room for it is not the server's doing. */
+static struct kvc_worker *worker_with_pool(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_segment *pool = &worker->pool;
+    if (pool->size == 0 || !is_backed(ctx, pool->data, pool->size, PLACES) ||
+        !is_backed(ctx, pool->data, written_of(pool), written_of(pool) / PAGE + 1)) {
+        struct kvc_error err = KVC_ERROR_INIT;
+        kvc_fail(&err, KVC_ESYSTEM, "no room for the server's pool: %llu bytes free in /dev/shm",
+                 (unsigned long long)kvc_segment_room());
+        kvc_ctx_error(ctx, "a worker with a pool", &err);
+    }
+    return worker;
+}
+
 static void keeps_old_mapping_safe(struct kvc_ctx *ctx)
 {
-    enum { WRITTEN = 8 << 20 };
-    struct kvc_worker *old = kvc_default_worker(ctx);
+    struct kvc_worker *old = worker_with_pool(ctx);
     kvc_ctx_end_server(ctx, ending_of(ctx));
     kvc_expect_true(ctx,
                     "a client's mapping of the pool of a server that has ended is backed by memory",
-                    is_backed(ctx, &old->pool));
+                    is_backed(ctx, old->pool.data, old->pool.size, PLACES));
     kvc_ctx_start_server(ctx);
     struct kvc_worker_options options = old->options;
     options.instance_id = kvc_fresh_instance_id(ctx);
     struct kvc_worker *worker = kvc_open_worker(ctx, &options);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
-    memset(old->pool.data, 0xff, old->pool.size < WRITTEN ? old->pool.size : WRITTEN);
+    memset(old->pool.data, 0xff, written_of(&old->pool));
     kvc_retrieve_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
 }
 KVC_CHECK(
@@ -147,7 +168,7 @@ static const char *const orderly_endings[] = {"terminated", "interrupted", NULL}
 
 static void removes_pool(struct kvc_ctx *ctx)
 {
-    const struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_worker *worker = worker_with_pool(ctx);
     kvc_expect_true(ctx, "the pool has its name while the server runs",
                     segment_exists(worker->pool_name));
     kvc_ctx_end_server(ctx, ending_of(ctx));
