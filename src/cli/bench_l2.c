@@ -38,7 +38,7 @@ static int print_failure(kvc_status status, struct kvc_error *err)
     if (status == KVC_EUSAGE)
         kvc_error_prepend_where(err, "--l2-adapter%s", err->where[0] == '\0' ? "" : ": ");
     kvc_print_error(err);
-    return status == KVC_EUSAGE ? KVC_EXIT_USAGE : KVC_EXIT_UNEXPECTED;
+    return kvc_exit_status(status);
 }
 
 /* A store that does not open is one failure, not one a check. */

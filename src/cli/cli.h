@@ -58,9 +58,9 @@ kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
 /* The dialect of --dialect; NULL in *dialect for "auto". */
 kvc_status kvc_dialect_flag_resolve(const char *text, const struct kvc_dialect **dialect,
                                     struct kvc_error *err);
-/* The dialect of --client-dialect; NULL in *client when it is not given. */
-kvc_status kvc_client_dialect_resolve(const char *release, const struct kvc_dialect **client,
-                                      struct kvc_error *err);
+/* The dialect of a flag where there is no server to ask; NULL in *dialect when it is not given. */
+kvc_status kvc_release_flag_resolve(const char *flag, const char *release,
+                                    const struct kvc_dialect **dialect, struct kvc_error *err);
 /* Appends the flags as a command line would give them, quoted for a shell. */
 void kvc_target_flags_append(const struct kvc_target_flags *flags, struct kvc_buffer *out);
 /* Appends text as one word of a shell. */

@@ -98,7 +98,7 @@ static int identify(const struct kvc_target_flags *target_flags, const struct id
     if (status == KVC_OK && options.rpc_url == NULL && options.launch == NULL)
         status = kvc_fail(&err, KVC_EUSAGE, "which server? Give --rpc-url or --launch");
     if (status == KVC_OK)
-        status = kvc_client_dialect_resolve(flags->client_dialect, &client, &err);
+        status = kvc_release_flag_resolve("--client-dialect", flags->client_dialect, &client, &err);
     if (status == KVC_OK)
         status = kvc_target_init(&options, &target, &err);
     if (status == KVC_OK)

@@ -38,7 +38,7 @@ static const struct kvc_option mock_table[] = {
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(version),
      .argument = "TEXT",
-     .help = "the version that it claims (default: the dialect's newest)"},
+     .help = "the version that it claims (default: the release of --dialect)"},
     {.name = "chunk-size",
      .kind = KVC_OPTION_NUMBER,
      .offset = FLAG(chunk_size),
@@ -98,7 +98,7 @@ static const struct kvc_option mock_table[] = {
     {.name = "strict",
      .kind = KVC_OPTION_FLAG,
      .offset = FLAG(strict),
-     .help = "report on stderr what a client does wrong"},
+     .help = "report on stderr what a client does wrong; exit status 1 when there is anything"},
 };
 
 static int list_defects(void)
@@ -112,10 +112,11 @@ static int list_defects(void)
 static int serve(const struct mock_flags *flags)
 {
     struct kvc_error err = KVC_ERROR_INIT;
+    size_t findings = 0;
     struct kvc_mock_options options = {
         .bind = flags->bind,
         .http = flags->no_http ? NULL : flags->http,
-        .version = flags->version,
+        .version = flags->version != NULL ? flags->version : flags->dialect,
         .chunk_size = flags->chunk_size,
         .pool_size = flags->pool_size,
         .no_pool = flags->no_pool,
@@ -127,19 +128,22 @@ static int serve(const struct mock_flags *flags)
         .reap_ms = flags->reap_ms,
         .defects = flags->defects.items,
         .strict = flags->strict,
+        .findings = &findings,
         .ready_fd = STDOUT_FILENO, /* the two addresses are the command's output */
         .stop_fd = -1,
     };
-    kvc_status status = kvc_dialect_flag_resolve(flags->dialect, &options.dialect, &err);
+    kvc_status status =
+        kvc_release_flag_resolve("--dialect", flags->dialect, &options.dialect, &err);
     if (options.dialect == NULL)
         options.dialect = kvc_dialects[kvc_dialect_count - 1];
     if (status == KVC_OK) {
         kvc_segment_sweep();
         status = kvc_mock_run(&options, &err);
     }
-    if (status != KVC_OK)
-        kvc_print_error(&err);
-    return status == KVC_OK ? KVC_EXIT_OK : status == KVC_EUSAGE ? KVC_EXIT_USAGE : KVC_EXIT_TARGET;
+    if (status == KVC_OK)
+        return findings > 0 ? KVC_EXIT_UNEXPECTED : KVC_EXIT_OK;
+    kvc_print_error(&err);
+    return status == KVC_EUSAGE ? KVC_EXIT_USAGE : KVC_EXIT_TARGET;
 }
 
 static int command_mock(int argc, char **argv)
@@ -152,7 +156,8 @@ static int command_mock(int argc, char **argv)
         .usage = "kvconform mock [OPTION…]",
         .about =
             "Serves as an MP server until SIGINT or SIGTERM. Once it listens, its address and its HTTP "
-            "address are printed, a line each.",
+            "address are printed, a line each. Exit status: 0, 1 when --strict has found something, 2 wrong "
+            "usage, 3 it could not listen.",
         .groups = groups,
         .group_count = KVC_COUNT_OF(groups),
     };

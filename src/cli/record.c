@@ -191,6 +191,8 @@ static kvc_status record_with_file(struct recorder *recorder, struct kvc_error *
     if (status == KVC_OK)
         status = kvc_proxy_open(flags->listen, flags->rpc_url, KVC_DEFAULT_CONNECT_TIMEOUT_MS,
                                 on_message, recorder, &proxy, err);
+    if (status == KVC_ESYSTEM) /* where clients are to connect to, nobody can listen */
+        status = KVC_ECONNECT;
     if (status == KVC_OK) {
         tell_url(recorder, proxy);
         recorder->start_ns = kvc_now_ns();
@@ -246,7 +248,7 @@ static int command_record(int argc, char **argv)
         .about =
             "Stands between clients and a server, and records what they say until Ctrl-C. Exit "
             "status: 0, 1 when --check has found something, 2 wrong usage, 3 the server could not be "
-            "reached.",
+            "reached, or --listen not be listened on.",
         .groups = groups,
         .group_count = KVC_COUNT_OF(groups),
     };

@@ -250,7 +250,8 @@ kvc_status kvc_run_flags_resolve(const struct run_flags *flags, struct kvc_run_o
 {
     options->applies.destructive = flags->destructive;
     KVC_GUARD(resolve_required(&flags->require, &options->required, err));
-    KVC_GUARD(kvc_client_dialect_resolve(flags->client_dialect, &options->facts.client, err));
+    KVC_GUARD(kvc_release_flag_resolve("--client-dialect", flags->client_dialect,
+                                       &options->facts.client, err));
     options->facts.client_release = flags->client_dialect;
     KVC_GUARD(resolve_paths(flags, &options->applies, texts->paths_reason,
                             sizeof(texts->paths_reason), err));

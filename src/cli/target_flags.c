@@ -87,16 +87,16 @@ kvc_status kvc_dialect_flag_resolve(const char *text, const struct kvc_dialect *
     return KVC_EUSAGE;
 }
 
-kvc_status kvc_client_dialect_resolve(const char *release, const struct kvc_dialect **client,
-                                      struct kvc_error *err)
+kvc_status kvc_release_flag_resolve(const char *flag, const char *release,
+                                    const struct kvc_dialect **dialect, struct kvc_error *err)
 {
-    *client = release != NULL ? kvc_dialect_find(kvc_str_of(release)) : NULL;
-    if (release == NULL || *client != NULL)
+    *dialect = release != NULL ? kvc_dialect_find(kvc_str_of(release)) : NULL;
+    if (release == NULL || *dialect != NULL)
         return KVC_OK;
     kvc_fail(err, KVC_EUSAGE,
              "no dialect is known for '%s': give a release that `kvconform list --dialects` shows",
              release);
-    kvc_error_set_where(err, "--client-dialect");
+    kvc_error_set_where(err, "%s", flag);
     return KVC_EUSAGE;
 }
 

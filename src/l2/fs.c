@@ -54,6 +54,12 @@ static const struct config defaults = {.relative_tmp_dir = ""};
 
 /* ---- opening ---- */
 
+static kvc_status refuse_folder(const char *path, struct kvc_error *err)
+{
+    kvc_fail(err, KVC_EUSAGE, "cannot make or open the folder '%s': %s", path, strerror(errno));
+    return kvc_error_set_where(err, "base_path");
+}
+
 static kvc_status make_folders(const char *path, struct kvc_error *err)
 {
     char *partial = kvc_strdup(path);
@@ -63,7 +69,7 @@ static kvc_status make_folders(const char *path, struct kvc_error *err)
         const bool last = *slash == '\0';
         *slash = '\0';
         if (mkdir(partial, 0777) != 0 && errno != EEXIST)
-            status = kvc_fail_errno(err, "cannot make the folder '%s'", partial);
+            status = refuse_folder(partial, err);
         if (last)
             break;
         *slash = '/';
@@ -148,7 +154,7 @@ static kvc_status prepare(struct store *store, const struct config *config,
     KVC_GUARD(make_folders(config->base_path, err));
     store->folder = open(config->base_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store->folder < 0)
-        return kvc_fail_errno(err, "cannot open the folder '%s'", config->base_path);
+        return refuse_folder(config->base_path, err);
     KVC_GUARD(open_temporary_folder(store, config, err));
     store->read_ahead = (size_t)config->read_ahead_size;
     return config->use_odirect ? prepare_direct(store, memory, err) : KVC_OK;

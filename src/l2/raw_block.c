@@ -164,8 +164,10 @@ static kvc_status open_device(const struct config *config, int *device, int64_t 
 {
     const char *path = config->layout.device_path;
     *device = open(path, O_RDWR | O_CLOEXEC | (config->use_odirect ? O_DIRECT : 0));
-    if (*device < 0)
-        return kvc_fail_errno(err, "cannot open '%s'", path);
+    if (*device < 0) {
+        kvc_fail(err, KVC_EUSAGE, "cannot open '%s': %s", path, strerror(errno));
+        return kvc_error_set_where(err, "device_path");
+    }
     *size = lseek(*device, 0, SEEK_END);
     if (*size >= 0)
         return KVC_OK;

@@ -115,6 +115,21 @@ class L2(unittest.TestCase):
             index = int(name.split("@")[1], 16)
             self.assertEqual((self.store / name).read_bytes(), bytes([index % 4]) * 4096)
 
+    # ---- stores that cannot be opened: status 3 or 2, with --check as well ----
+
+    def test_a_store_that_cannot_be_opened(self):
+        nobody = json.dumps({"type": "resp", "host": "127.0.0.1", "port": 1})
+        device = json.dumps({"type": "raw_block", "device_path": "/no/such", "slot_bytes": 8192})
+        folder = json.dumps({"type": "fs", "base_path": "/dev/null/x"})
+        for adapter, status, words in ((nobody, 3, "127.0.0.1:1"), (device, 2, "/no/such"),
+                                       (folder, 2, "/dev/null/x")):
+            for more in ([], ["--check"]):
+                with self.subTest(adapter=adapter, more=more):
+                    done = self.bench(*SMALL, *more, adapter=adapter)
+                    self.assertEqual(done.returncode, status, done.stderr)
+                    self.assertIn(words, done.stderr)
+                    self.assertEqual(done.stdout, "")
+
     # ---- runs that are not valid: status 1, no figures ----
 
     def expect_invalid(self, *arguments, problem, **more):
@@ -162,11 +177,6 @@ class L2(unittest.TestCase):
         metrics = self.expect_invalid("--timeout", "0.2", "--warmup-rounds", "0",
                                       adapter=json.dumps(adapter), problem="within 0.2 s")
         self.assertEqual(metrics["op_0"]["rounds_timed_out"], 1)
-
-    def test_a_store_that_cannot_be_opened(self):
-        done = self.bench(adapter='{"type":"fs","base_path":"/dev/null/x"}')
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot make the folder '/dev/null/x'", done.stderr)
 
     def test_an_interrupted_run(self):
         adapter = {"type": "mock", "max_size_gb": 1, "mock_bandwidth_gb": 1,

@@ -224,6 +224,12 @@ class Servers(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("version:    0.5.6", done.stdout)
 
+    def test_the_mock_says_that_it_is_the_release_asked_for(self):
+        for release, said in (("0.5.1", "0.5.1"), ("0.5.2", "0.5.2"), (None, "0.5.6")):
+            with self.subTest(release), self.mock(*(["--dialect", release] if release else [])) as (_, http):
+                with urllib.request.urlopen(http + "/lmc_version", timeout=10) as answer:
+                    self.assertEqual(json.load(answer), said)
+
     def test_lost_server(self):
         run = self.expect_lost("1")
         self.assertTrue(run.results["kill/in-a-crowd"]["server_died"])
@@ -262,7 +268,7 @@ class Servers(unittest.TestCase):
                   "--select", "made/pass", "--select", "server/path")
         self.assertEqual(run.report["run"]["target"], "launch")
         self.assertEqual(run.report["run"]["dialect"], "0.5.0")
-        self.assertEqual(run.report["run"]["server_version"], "0.5.2")
+        self.assertEqual(run.report["run"]["server_version"], "0.5.1")
         self.assertTrue(run.results["kill/quietly"]["server_died"])
         self.assertEqual(run.outcome("made/pass"), "pass")
         self.assertEqual(run.status, 1)
@@ -401,8 +407,10 @@ class Usage(unittest.TestCase):
                 (["explain", ""], ["no check matches"]),
                 (["decode", "/no/such"], ["/no/such"]),
                 (["mock", "--defect", "nonesuch"], ["nonesuch"]),
+                (["mock", "--dialect", "auto"], ["--dialect", "give a release"]),
                 (["mock", "--pool-size", "4X"], ["--pool-size", "64M"]),
                 (["mock", "--pool-size", "99999999T"], ["--pool-size"]),
+                (["mock", "--bind", "tcp://127.0.0.1:0", "--no-http", "--pool-size", "99999T"], ["--pool-size"]),
                 (["run", "-X"], ["-X"]),
                 (["run", "-j"], ["--jobs", "value"]),
                 (["run", "--quiet=yes"], ["--quiet", "takes no value"]),

@@ -139,6 +139,21 @@ class Record(Watching):
         self.assertEqual(timed.wait(LIMIT), 0)
         self.assertGreater(time.monotonic() - started, 0.3)
 
+    def test_findings_of_the_mock_are_status_1(self):
+        mock = self.mock("--strict")
+        call("bench", "server", "--rpc-url", mock.url, "--dialect", "0.5.1", "--mode", "cpu", "--end", 1,
+             "--timeout", 1, "-q", "--kvcache-shape-spec", SHAPE)
+        status, said = self.stop(mock)
+        self.assertEqual(status, 1, said)
+        self.assertIn("strict: ", said)
+
+    def test_an_address_that_is_taken(self):
+        mock = self.mock()
+        done = call("record", "--rpc-url", mock.url, "--listen", mock.url, "--output", self.file)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn(mock.url, done.stderr)
+
     def test_findings_are_said_and_are_status_1(self):
         mock = self.mock()
         recorder = self.record(mock, "--check", "--dialect", "0.5.6")

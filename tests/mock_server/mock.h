@@ -22,6 +22,7 @@ struct kvc_mock_options {
     int64_t store_delay_ms; /* STORE becomes visible this long after its reply; -1: at once; 0: 5 */
     const char *const *defects; /* NULL-terminated; NULL: none */
     bool strict;                /* report on stderr what a client does wrong */
+    size_t *findings;           /* how much strict has reported is added here; NULL: nowhere */
     int ready_fd; /* writes "<rpc url>\n<http url or empty>\n" here when it answers; -1: none */
     int stop_fd;  /* ends when this becomes readable or closes; -1: only by signals */
 };

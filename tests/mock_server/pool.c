@@ -1,8 +1,10 @@
 #include "tests/mock_server/pool.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,9 +44,9 @@ static kvc_status open_private(struct mock_pool *pool, struct kvc_error *err)
 {
     void *memory = mmap(NULL, (size_t)pool->size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return kvc_fail_errno(err, "cannot get %lld bytes of memory for the cache",
-                              (long long)pool->size);
+    if (memory == MAP_FAILED) /* it is not reserved: that much has no place at all */
+        return kvc_fail(err, KVC_EUSAGE, "--pool-size: cannot get %lld bytes of memory: %s",
+                        (long long)pool->size, strerror(errno));
     pool->data = memory;
     pool->shared = false;
     return KVC_OK;
@@ -62,12 +64,13 @@ kvc_status mock_pool_open(struct mock_pool *pool, bool shared, const char *name,
         if (name != NULL) /* somebody counts on that segment */
             return kvc_fail(err, reason.status == KVC_EFORMAT ? KVC_EUSAGE : reason.status,
                             "--pool-name: %s", reason.what);
-        fprintf(stderr, "kvconform mock: warning: no shared-memory pool, data travel inline: %s\n",
-                reason.what);
         shared = false;
     }
     if (!shared)
         KVC_GUARD(open_private(pool, err));
+    if (reason.status != KVC_OK)
+        fprintf(stderr, "kvconform mock: warning: no shared-memory pool, data travel inline: %s\n",
+                reason.what);
     pool->free = new_range(0, size, NULL);
     return KVC_OK;
 }

@@ -20,7 +20,7 @@ static struct kvc_str text_of(const struct kvc_buffer *buffer)
 
 static void on_found(void *user, const struct kvc_finding *finding)
 {
-    (void)user;
+    const struct mock *mock = user;
     struct kvc_buffer line = {0};
     kvc_buffer_append_text(&line, "strict: ");
     if (finding->client.size > 0)
@@ -31,6 +31,8 @@ static void on_found(void *user, const struct kvc_finding *finding)
                       finding->rule->matter);
     fwrite(line.data, 1, line.size, stderr);
     kvc_buffer_clear(&line);
+    if (mock->options.findings != NULL)
+        ++*mock->options.findings;
 }
 
 void mock_watch_open(struct mock *mock)
@@ -42,6 +44,7 @@ void mock_watch_open(struct mock *mock)
         .chunk_size = mock->options.chunk_size,
         .session_ttl_ms = mock->options.session_ttl_ms,
         .found = on_found,
+        .user = mock,
     };
     mock->watch = kvc_watch_open(&options);
     mock_slots_guard(&mock->pool);
