@@ -1,5 +1,6 @@
 /* `kvconform bench server`: the flags of `lmcache bench server`, and a report to trust. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -43,14 +44,27 @@ static uint64_t drawn_seed(void)
 }
 
 /* The reference client's addresses, unless something else was said. */
-static void set_default_addresses(struct kvc_target_flags *target)
+static void set_default_addresses(struct kvc_target_options *target)
 {
-    if (target->launch != NULL || target->defects.count > 0)
+    if (target->launch != NULL || target->defects != NULL)
         return;
     if (target->rpc_url == NULL)
         target->rpc_url = "tcp://localhost:5555";
-    if (target->url == NULL)
-        target->url = "http://localhost:8080";
+    target->http_is_default = target->http_url == NULL;
+    if (target->http_is_default)
+        target->http_url = "http://localhost:8080";
+}
+
+/* Nobody gave the address at which there is no server. */
+static void explain_default(const struct kvc_target_flags *flags, struct kvc_error *err)
+{
+    if (flags->rpc_url != NULL || flags->launch != NULL || flags->defects.count > 0 ||
+        err->status != KVC_ECONNECT)
+        return;
+    const size_t used = strlen(err->what);
+    snprintf(err->what + used, sizeof(err->what) - used,
+             "; that is where LMCache serves by default: give --rpc-url or --launch for another "
+             "server, and start `kvconform mock` for the bundled one");
 }
 
 typedef void write_func(const struct kvc_bench_server_options *options,
@@ -219,8 +233,10 @@ static int run_with_flags(struct kvc_bench_flags *flags)
     kvc_status status = kvc_bench_flags_resolve(flags, &options, &limit, &err);
     if (status == KVC_OK)
         status = kvc_target_flags_resolve(&flags->target, &target_options, &err);
-    if (status == KVC_OK)
+    if (status == KVC_OK) {
+        set_default_addresses(&target_options);
         status = kvc_target_init(&target_options, &target, &err);
+    }
     if (status == KVC_OK)
         status = open_files(flags, &files, &err);
     if (status != KVC_OK) {
@@ -235,6 +251,7 @@ static int run_with_flags(struct kvc_bench_flags *flags)
     if (status == KVC_OK) {
         exit_status = run_on_target(flags, &options, &target, &files);
     } else {
+        explain_default(&flags->target, &err);
         kvc_print_error(&err);
         exit_status = kvc_exit_status(status);
     }
@@ -264,7 +281,6 @@ static int run_bench_server(int argc, char **argv)
     size_t argument_count;
     int exit_status = KVC_EXIT_OK;
     if (kvc_options_parse(&line, argc, argv, &arguments, &argument_count, &exit_status)) {
-        set_default_addresses(&flags.target);
         if (flags.seed == 0)
             flags.seed = drawn_seed();
         exit_status = run_with_flags(&flags);

@@ -1,4 +1,5 @@
 /* `kvconform explain ID`. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,10 @@ static void print_check(const struct kvc_check *check)
                             ? "yes; it looks at counters or memory of the whole server"
                             : NULL);
     print_axes(check);
-    printf("  %-10s kvconform run --select %s\n", "run:", check->id);
+    struct kvc_buffer program = {0};
+    kvc_shell_quote(program_invocation_name, &program);
+    printf("  %-10s %s run --select %s\n", "run:", kvc_buffer_text(&program), check->id);
+    kvc_buffer_clear(&program);
     kvc_buffer_clear(&dialects);
 }
 

@@ -1,5 +1,6 @@
 #include "src/cli/run_flags.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,7 +264,8 @@ char *kvc_run_flags_reproduce(const struct run_flags *flags,
                               const struct kvc_target_flags *target_flags)
 {
     struct kvc_buffer line = {0};
-    kvc_buffer_append_text(&line, "kvconform run");
+    kvc_shell_quote(program_invocation_name, &line);
+    kvc_buffer_append_text(&line, " run");
     kvc_target_flags_append(target_flags, &line);
     if (flags->transfer != NULL)
         kvc_buffer_printf(&line, " --transfer %s", flags->transfer);

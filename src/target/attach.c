@@ -13,8 +13,9 @@ static kvc_status attach_start(struct kvc_target *target, const struct kvc_targe
              options->http_url != NULL ? options->http_url : "");
     KVC_GUARD(kvc_target_check_urls(target, err));
     KVC_GUARD(kvc_target_identify(target, options->connect_timeout_ms, err));
-    return options->http_url != NULL ? kvc_target_await_http(target, options->timeout_ms, err)
-                                     : KVC_OK;
+    if (options->http_url == NULL || options->http_is_default)
+        return KVC_OK;
+    return kvc_target_await_http(target, options->timeout_ms, err);
 }
 
 static void attach_stop(struct kvc_target *target)

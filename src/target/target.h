@@ -20,6 +20,7 @@ struct kvc_target_setup {
 struct kvc_target_options {
     const char *rpc_url;    /* attach: required; launch: needed if launch has no {rpc_port} */
     const char *http_url;   /* NULL: none; launch: {http_port} in the command comes first */
+    bool http_is_default;   /* nobody gave http_url, and nobody may answer there */
     const char *launch;     /* the command, with {rpc_port}, {http_port} and {l2_dir} */
     const char *launch_log; /* file for its output; NULL: a temporary one, shown when it fails */
     const char *const *defects;        /* mock: NULL-terminated; NULL: none */

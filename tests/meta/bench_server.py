@@ -10,6 +10,7 @@ import pathlib
 import pty
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,24 @@ class BenchServer(unittest.TestCase):
         self.assertEqual(done.stdout, file.read_text())
         self.stderr = done.stderr
         return json.loads(done.stdout)
+
+    def test_nobody_at_the_default_addresses(self):
+        """With a server elsewhere, the HTTP address is only a guess; with none, the message says whose it was."""
+        mock = self.mock("--no-http")
+        done = subprocess.run([PROGRAM, "bench", "server", "--rpc-url", mock.url, "--mode", "cpu", "-q", "--end", "1",
+                               "--interval", "0", "--kvcache-shape-spec", SHAPE], capture_output=True, text=True,
+                              timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with socket.socket() as taken:
+            try:
+                taken.bind(("127.0.0.1", 5555))
+            except OSError:
+                self.skipTest("somebody is at port 5555")
+        done = subprocess.run([PROGRAM, "bench", "server", "--mode", "cpu"], capture_output=True, text=True,
+                              timeout=LIMIT)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        for words in ("tcp://localhost:5555", "--rpc-url", "--launch", "kvconform mock"):
+            self.assertIn(words, done.stderr)
 
     def expect_clean(self, mock):
         """Nobody is registered any more, and the client did nothing wrong."""

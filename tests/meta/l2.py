@@ -119,7 +119,8 @@ class L2(unittest.TestCase):
 
     def test_a_store_that_cannot_be_opened(self):
         nobody = json.dumps({"type": "resp", "host": "127.0.0.1", "port": 1})
-        device = json.dumps({"type": "raw_block", "device_path": "/no/such", "slot_bytes": 8192})
+        device = json.dumps({"type": "raw_block", "device_path": "/no/such", "slot_bytes": 8192,
+                             "use_odirect": False})
         folder = json.dumps({"type": "fs", "base_path": "/dev/null/x"})
         for adapter, status, words in ((nobody, 3, "127.0.0.1:1"), (device, 2, "/no/such"),
                                        (folder, 2, "/dev/null/x")):

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import pty
+import shlex
 import socket
 import subprocess
 import sys
@@ -63,7 +64,7 @@ class Outcomes(unittest.TestCase):
         self.assertIn("a note", result["details"])
         self.assertIn("noop", result["details"])
         self.assertEqual(result["reproduce"],
-                         "kvconform run --timeout 1 --seed 1 --select made/fail")
+                         shlex.quote(PROGRAM) + " run --timeout 1 --seed 1 --select made/fail")
 
     def test_fail_in_cleanup(self):
         self.expect("made/fail-in-cleanup", "fail", "the cleanup failed")
