@@ -160,11 +160,13 @@ void kvc_compare_write_text(const struct kvc_compare_options *options,
     kvc_buffer_append_text(out, markdown ? "; " : "\n");
     write_side("new", &options->new, comparison->new_count, out);
     kvc_buffer_append_text(out, "\n\n");
+    const size_t table_at = out->size;
     if (comparison->kind->read != NULL)
         write_figures(options, comparison, all, markdown, out);
     else
         write_checks(comparison, markdown, out);
-    kvc_buffer_append_text(out, "\n");
+    if (out->size > table_at)
+        kvc_buffer_append_text(out, "\n");
     write_notes(kvc_buffer_text(&notes), markdown, out);
     kvc_buffer_append_text(out, markdown && notes.size > 0 ? "\n" : "");
     write_end(comparison, out);

@@ -231,8 +231,11 @@ static kvc_status check_kv_cache(const struct kvc_bench_flags *flags, struct kvc
     if (flags->transfer_mode != NULL)
         KVC_GUARD(kvc_mode_parse(kvc_str_of(flags->transfer_mode), &mode, err));
     struct kvc_geometry geometry;
-    return kvc_geometry_parse_defaults(flags->shape_spec, flags->num_blocks, flags->block_size,
-                                       &geometry, err);
+    const kvc_status status = kvc_geometry_parse_defaults(flags->shape_spec, flags->num_blocks,
+                                                          flags->block_size, &geometry, err);
+    if (status != KVC_OK)
+        kvc_error_prepend_where(err, "--kvcache-shape-spec: ");
+    return status;
 }
 
 static kvc_status resolve_load(const struct kvc_bench_flags *flags,

@@ -28,7 +28,7 @@ static int print_help(void)
     for (size_t i = 0; i < KVC_COUNT_OF(commands); i++)
         printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
     printf(
-        "\n  --version  the program's version\n"
+        "\n  version    the program's version, as --version\n"
         "\n`kvconform help COMMAND` describes a command. `kvconform run` without a target tests\n"
         "the bundled mock server.\n");
     return KVC_EXIT_OK;
@@ -44,9 +44,10 @@ static const struct kvc_command *find_command(const char *name)
 
 static int unknown_command(const char *name)
 {
-    const char *names[KVC_COUNT_OF(commands)];
+    const char *names[KVC_COUNT_OF(commands) + 1];
     for (size_t i = 0; i < KVC_COUNT_OF(commands); i++)
         names[i] = commands[i]->name;
+    names[KVC_COUNT_OF(commands)] = "version";
     struct kvc_buffer nearest = {0};
     kvc_nearest_append(name, names, KVC_COUNT_OF(names), &nearest);
     struct kvc_error err = KVC_ERROR_INIT;
@@ -77,7 +78,7 @@ static int run(int argc, char **argv)
         print_help();
         return KVC_EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--version") == 0)
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0)
         return print_version();
     if (asks_for_help(argv[1]) && argc > 2) {
         char *words[] = {argv[2], argc > 3 ? argv[3] : "--help", "--help", NULL};

@@ -213,6 +213,14 @@ static kvc_status check_flags(const struct record_flags *flags, struct kvc_error
     return KVC_OK;
 }
 
+static kvc_status open_output(const char *path, struct kvc_report_file *file, struct kvc_error *err)
+{
+    const kvc_status status = kvc_report_file_open(path, file, err);
+    if (status != KVC_OK)
+        kvc_error_set_where(err, "--output");
+    return status;
+}
+
 static int record(const struct record_flags *flags)
 {
     struct recorder recorder = {.flags = flags};
@@ -221,7 +229,7 @@ static int record(const struct record_flags *flags)
     kvc_link_set_stop_flag(&kvc_stop_signal);
     kvc_status status = check_flags(flags, &err);
     if (status == KVC_OK && flags->output != NULL)
-        status = kvc_report_file_open(flags->output, &recorder.file, &err);
+        status = open_output(flags->output, &recorder.file, &err);
     if (status == KVC_OK)
         status = record_with_file(&recorder, &err);
     kvc_report_file_close(&recorder.file);

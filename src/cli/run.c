@@ -215,7 +215,7 @@ static int command_run(int argc, char **argv)
     const struct kvc_command_line line = {
         .usage = "kvconform run [OPTION…]",
         .about =
-            "Runs checks against a server. Exit status: 0 everything as expected, 1 not so, 2 wrong "
+            "Runs checks against a server, and reports to stderr. Exit status: 0 everything as expected, 1 not so, 2 wrong "
             "usage or nothing to run, 3 the server could not be reached, started or was lost.",
         .groups = groups,
         .group_count = KVC_RUN_GROUP_COUNT,

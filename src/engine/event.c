@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The names under which engines stream text; the first that a delta has counts. */
 static const char *const text_members[] = {"content", "reasoning_content", "reasoning"};
@@ -158,6 +159,10 @@ void kvc_engine_error_text(struct kvc_str body, struct kvc_buffer *out)
     if (json_is_object(root))
         append_error(root, &words);
     json_decref(root);
+    /* Who is no engine may answer with a page. */
+    const char *line_end = memchr(body.data, '\n', body.size);
+    if (words.size == 0 && line_end != NULL)
+        body.size = (size_t)(line_end - body.data);
     append_words(words.size > 0 ? view(&words) : body, out);
     kvc_buffer_clear(&words);
 }

@@ -10,7 +10,7 @@
 
 static kvc_status cannot_write(const char *path, int code, struct kvc_error *err)
 {
-    return kvc_fail(err, KVC_EUSAGE, "cannot write the report '%s': %s", path, strerror(code));
+    return kvc_fail(err, KVC_EUSAGE, "cannot write '%s': %s", path, strerror(code));
 }
 
 /* Where a path leads that may be a link; the caller frees it. NULL and errno when it leads nowhere. */
@@ -92,7 +92,6 @@ kvc_status kvc_report_file_open(const char *path, struct kvc_report_file *file,
 kvc_status kvc_report_file_commit(struct kvc_report_file *file, struct kvc_bytes text,
                                   struct kvc_error *err)
 {
-    const char *name = file->path != NULL ? file->path : "stdout";
     bool written =
         fwrite(text.data, 1, text.size, file->stream) == text.size && fflush(file->stream) == 0;
     if (file->path != NULL) {
@@ -101,7 +100,8 @@ kvc_status kvc_report_file_commit(struct kvc_report_file *file, struct kvc_bytes
         written = written && (file->temporary == NULL || rename(file->temporary, file->path) == 0);
     }
     if (!written)
-        return kvc_fail_errno(err, "cannot write the report '%s'", name);
+        return file->path != NULL ? kvc_fail_errno(err, "cannot write '%s'", file->path)
+                                  : kvc_fail_errno(err, "cannot write to stdout");
     free(file->temporary);
     file->temporary = NULL;
     return KVC_OK;

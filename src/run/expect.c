@@ -345,14 +345,30 @@ static void append_updated(struct kvc_buffer *out, const struct kvc_expectation 
         kvc_buffer_printf(out, "%s\n", line->text);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    return strcmp(((const struct kvc_expect_seen *)a)->id, ((const struct kvc_expect_seen *)b)->id);
+}
+
+/* What came about in the order of a run would be another file each time. */
+static void append_unexpected(struct kvc_buffer *text,
+                              const struct kvc_expect_seen_list *unexpected)
+{
+    struct kvc_expect_seen *sorted = kvc_alloc_zero(unexpected->count, sizeof(*sorted));
+    for (size_t i = 0; i < unexpected->count; i++)
+        sorted[i] = unexpected->items[i];
+    qsort(sorted, unexpected->count, sizeof(*sorted), by_id);
+    for (size_t i = 0; i < unexpected->count; i++)
+        append_entry(text, sorted[i].id, sorted[i].outcome, KVC_EXPECT_PLACEHOLDER);
+    free(sorted);
+}
+
 kvc_status kvc_expect_update(const struct kvc_expectations *expectations, struct kvc_error *err)
 {
     struct kvc_buffer text = {0};
     for (size_t i = 0; i < expectations->count; i++)
         append_updated(&text, &expectations->lines[i]);
-    for (size_t i = 0; i < expectations->unexpected.count; i++)
-        append_entry(&text, expectations->unexpected.items[i].id,
-                     expectations->unexpected.items[i].outcome, KVC_EXPECT_PLACEHOLDER);
+    append_unexpected(&text, &expectations->unexpected);
     char *target = resolve(expectations->path);
     char *temporary = kvc_format("%s.new", target);
     FILE *file = fopen(temporary, "w");

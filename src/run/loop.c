@@ -16,16 +16,28 @@ enum { TICK_MS = 200 };
 
 /* ---- servers ---- */
 
+/* Nobody else's server: what is wrong is here. */
+static void explain_mock(const struct kvc_target *target, struct kvc_error *err)
+{
+    if (err == NULL || err->status != KVC_ECONNECT || strcmp(target->ops->name, "mock") != 0)
+        return;
+    const size_t used = strlen(err->what);
+    snprintf(err->what + used, sizeof(err->what) - used,
+             "; that is the bundled mock server, which listens: is there no loopback interface?");
+}
+
 kvc_status kvc_loop_bring_up(const struct kvc_run_options *options, struct kvc_server *server,
                              struct kvc_error *err)
 {
     KVC_GUARD(kvc_target_start(&server->target, server->has_setup ? &server->setup : NULL, err));
     const kvc_status status =
         kvc_facts_probe(&server->target, &options->facts, &server->facts, err);
-    if (status == KVC_OK)
+    if (status == KVC_OK) {
         server->state = KVC_SERVER_UP;
-    else
-        kvc_target_stop(&server->target);
+        return KVC_OK;
+    }
+    explain_mock(&server->target, err);
+    kvc_target_stop(&server->target);
     return status;
 }
 

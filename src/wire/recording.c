@@ -1,7 +1,9 @@
 #include "src/wire/recording.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The place in a file that an error is about. */
 struct place {
@@ -79,12 +81,14 @@ kvc_status kvc_recording_load(const char *path, struct kvc_recording *recording,
     json_error_t json_error;
     *recording = (struct kvc_recording){0};
     json_t *list = json_load_file(path, JSON_REJECT_DUPLICATES, &json_error);
+    if (list == NULL && json_error.line <= 0) {
+        kvc_fail(err, KVC_EUSAGE, "cannot be read: %s", strerror(errno));
+        kvc_error_set_where(err, "%s", path);
+        return KVC_EUSAGE;
+    }
     if (list == NULL) {
         kvc_fail(err, KVC_EUSAGE, "%s", json_error.text);
-        if (json_error.line > 0)
-            kvc_error_set_where(err, "%s: line %d", path, json_error.line);
-        else
-            kvc_error_set_where(err, "%s", path);
+        kvc_error_set_where(err, "%s: line %d", path, json_error.line);
         return KVC_EUSAGE;
     }
     const kvc_status status = load_list(path, list, recording, err);

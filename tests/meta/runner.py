@@ -360,6 +360,12 @@ class Expectations(unittest.TestCase):
                          "# head\n\nmade/crash  crash  # why\nmade/leak fail # not run\n"
                          "made/fail  fail  # ?\n")
 
+    def test_new_lines_are_sorted(self):
+        self.run_with("", "--update-expect", "--select", "made/crash", "--select", "made/fail*", "-j", "4")
+        lines = self.path.read_text().splitlines()
+        self.assertGreater(len(lines), 3)
+        self.assertEqual(lines, sorted(lines))
+
 
 class Usage(unittest.TestCase):
     def refused(self, *arguments, words=()):
@@ -406,7 +412,11 @@ class Usage(unittest.TestCase):
                 (["explain"], ["missing"]),
                 (["explain", "made/pas"], ["made/pass"]),
                 (["explain", ""], ["no check matches"]),
-                (["decode", "/no/such"], ["/no/such"]),
+                (["decode", "/no/such"], ["kvconform: /no/such: cannot be read: No such file or directory"]),
+                (["replay", "/no/such", "--rpc-url", "tcp://127.0.0.1:1"], ["/no/such: cannot be read"]),
+                (["record", "--rpc-url", "tcp://127.0.0.1:1", "--output", "/no/such/r"], ["--output", "/no/such/r"]),
+                (["bench", "server", "--mode", "cpu", "--kvcache-shape-spec", "foo"], ["--kvcache-shape-spec"]),
+                (["versoin"], ["version"]),
                 (["mock", "--defect", "nonesuch"], ["nonesuch"]),
                 (["mock", "--dialect", "auto"], ["--dialect", "give a release"]),
                 (["mock", "--pool-size", "4X"], ["--pool-size", "64M"]),
@@ -519,7 +529,7 @@ class Usage(unittest.TestCase):
             done = subprocess.run([PROGRAM, "run", "--select", "made/pass", "--json", "-"],
                                   stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot write the report", done.stderr)
+        self.assertIn("cannot write", done.stderr)
 
     def test_seed_decides(self):
         first, second = (call("run", "--seed", "7", "--select", "made/pass", "-v").stderr
@@ -576,6 +586,7 @@ class Usage(unittest.TestCase):
 
     def test_help(self):
         version = call("--version")
+        self.assertEqual(call("version").stdout, version.stdout)
         self.assertRegex(version.stdout, r"^kvconform \d+\.\d+\.\d+\n$")
         commands = ("run", "list", "explain", "mock", "bench", "identify", "decode")
         for command in commands:

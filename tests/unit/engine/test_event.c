@@ -95,6 +95,7 @@ Test(event, words_of_an_error)
         {"{\"detail\":[{\"msg\":\"x\"}]}", "[{\\x22msg\\x22:\\x22x\\x22}]"},
         {"<h1>Bad\x1b[0m</h1>", "<h1>Bad\\x1b[0m</h1>"},
         {"", ""},
+        {"<!DOCTYPE HTML>\n<html>\n</html>\n", "<!DOCTYPE HTML>"},
     };
     for (size_t i = 0; i < KVC_COUNT_OF(errors); i++) {
         struct kvc_buffer words = {0};
