@@ -122,28 +122,46 @@ static int64_t free_bytes(struct kvc_ctx *ctx)
     return bytes;
 }
 
-static void memory_returns(struct kvc_ctx *ctx)
+/* A worker comes and goes; what is wrong with the GPU's free memory, or "" when it is as it must be. */
+static const char *watch_tenant(struct kvc_ctx *ctx, struct tenant *tenant)
 {
-    struct tenant *tenant = start_tenant(ctx);
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "opening the GPU", kvc_cuda_open(&err), &err);
-    kvc_ctx_defer(ctx, close_gpu, NULL);
     const int64_t before = free_bytes(ctx);
     const kvc_status moved_in = let_go_on(tenant);
     KVC_EXPECT(ctx, moved_in == KVC_OK, "the registration of %lld bytes failed (%s)",
                (long long)TAKEN_BYTES, kvc_status_name(moved_in));
-    KVC_EXPECT(ctx, free_bytes(ctx) < before - TAKEN_BYTES / 2,
-               "the GPU's free memory does not show what a worker took");
+    if (free_bytes(ctx) >= before - TAKEN_BYTES / 2)
+        return "does not show what a worker took";
     if (kvc_ctx_variant_is(ctx, "left"))
         let_go_on(tenant);
     end_tenant(tenant);
     const int64_t deadline = kvc_now_ms() + RETURN_MS;
     while (free_bytes(ctx) < before - TAKEN_BYTES / 2) {
-        KVC_EXPECT(ctx, kvc_now_ms() < deadline,
-                   "%lld bytes of the GPU are still taken %d s after their worker was gone",
-                   (long long)(before - free_bytes(ctx)), RETURN_MS / 1000);
+        if (kvc_now_ms() >= deadline)
+            return "is still less by what a worker took, 5 s after it was gone";
         kvc_sleep_ms(REAP_MS / 10);
     }
+    return "";
+}
+
+/* All workers are forked before the check opens the GPU. Others who use it may come or go while one is
+ * watched, but not each time. */
+static void memory_returns(struct kvc_ctx *ctx)
+{
+    enum { TENANTS = 3 };
+    struct tenant *tenants[TENANTS];
+    struct kvc_error err = KVC_ERROR_INIT;
+    for (size_t i = 0; i < TENANTS; i++)
+        tenants[i] = start_tenant(ctx);
+    kvc_expect_ok(ctx, "opening the GPU", kvc_cuda_open(&err), &err);
+    kvc_ctx_defer(ctx, close_gpu, NULL);
+    const char *wrong = "";
+    for (size_t i = 0; i < TENANTS; i++) {
+        wrong = watch_tenant(ctx, tenants[i]);
+        if (wrong[0] == '\0')
+            return;
+        end_tenant(tenants[i]);
+    }
+    KVC_EXPECT(ctx, false, "the GPU's free memory %s", wrong);
 }
 KVC_CHECK(memory_returns, .id = "cuda/memory-returns",
           .clause = "The device memory of a worker that left, or was killed and reaped, is free "
