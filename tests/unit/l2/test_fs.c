@@ -136,6 +136,6 @@ Test(l2_fs, temporary_files_stay_below_the_folder)
 Test(l2_fs, a_place_that_is_none_is_an_error)
 {
     cr_assert_eq(store_try_open(&store, "{\"type\":\"fs\",\"base_path\":\"/dev/null/x\"}", SIZE, 1),
-                 KVC_ESYSTEM);
+                 KVC_EUSAGE);
     kvc_l2_config_clear(&store.config);
 }
