@@ -232,6 +232,7 @@ static void resolve_device(const struct run_flags *flags, struct kvc_run_options
     struct kvc_error err = KVC_ERROR_INIT;
     const bool with_cuda = strcmp(flags->device, "cpu") != 0;
     applies->without_cpu = strcmp(flags->device, "cuda") == 0;
+    texts->device[0] = '\0';
     options->device = texts->device;
     applies->cuda_skip = texts->cuda_skip;
     if (!with_cuda) {
