@@ -125,7 +125,7 @@ static int run_bench_call(int argc, char **argv)
     int exit_status = KVC_EXIT_OK;
     if (kvc_options_parse(&line, argc, argv, &arguments, &argument_count, &exit_status))
         exit_status = run_flags(&flags);
-    kvc_texts_clear(&flags.target.defects);
+    kvc_target_flags_clear(&flags.target);
     return exit_status;
 }
 

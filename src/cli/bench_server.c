@@ -285,7 +285,7 @@ static int run_bench_server(int argc, char **argv)
             flags.seed = drawn_seed();
         exit_status = run_with_flags(&flags);
     }
-    kvc_texts_clear(&flags.target.defects);
+    kvc_target_flags_clear(&flags.target);
     return exit_status;
 }
 

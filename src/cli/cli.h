@@ -35,6 +35,7 @@ struct kvc_target_flags {
     const char *rpc_url;
     const char *url;
     const char *launch;
+    struct kvc_texts setups; /* of a launched server: NAME=ARGUMENTS */
     const char *launch_log;
     const char *dialect;      /* "auto", or any release */
     int64_t timeout_ms;       /* 0: the command's default */
@@ -42,7 +43,7 @@ struct kvc_target_flags {
     struct kvc_texts defects; /* of the mock */
 };
 
-/* --rpc-url, --url, --launch, --launch-log, --dialect, --timeout, --start-timeout; or_mock: also --defect,
+/* --rpc-url, --url, --launch, --setup, --launch-log, --dialect, --timeout, --start-timeout; or_mock: also --defect,
  * for a command that starts the bundled mock server when no other is given. */
 struct kvc_option_group kvc_target_flag_group(bool or_mock, struct kvc_target_flags *flags);
 
@@ -52,7 +53,8 @@ enum {
     KVC_DEFAULT_START_TIMEOUT_MS = 90000,
 };
 
-/* Fills target options. KVC_EUSAGE for an unknown dialect or defect, with the nearest. */
+void kvc_target_flags_clear(struct kvc_target_flags *flags);
+/* Fills target options. KVC_EUSAGE for an unknown dialect, set-up or defect. */
 kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
                                     struct kvc_target_options *options, struct kvc_error *err);
 /* The dialect of --dialect; NULL in *dialect for "auto". */

@@ -138,6 +138,7 @@ static int command_identify(int argc, char **argv)
     int exit_status = 0;
     if (kvc_options_parse(&line, argc, argv, &arguments, &count, &exit_status))
         exit_status = identify(&target_flags, &flags);
+    kvc_target_flags_clear(&target_flags);
     return exit_status;
 }
 

@@ -229,7 +229,7 @@ static int command_run(int argc, char **argv)
     kvc_texts_clear(&flags.select);
     kvc_texts_clear(&flags.skip);
     kvc_texts_clear(&flags.require);
-    kvc_texts_clear(&target_flags.defects);
+    kvc_target_flags_clear(&target_flags);
     return exit_status;
 }
 

@@ -29,6 +29,14 @@ static const struct kvc_option target_table[] = {
      .argument = "CMD",
      .help = "start the server with this shell command and stop it at the end; {rpc_port} and "
              "{http_port} in it become free ports, {l2_dir} an empty folder for files below it"},
+    {.name = "setup",
+     .kind = KVC_OPTION_TEXTS,
+     .offset = FLAG(setups),
+     .argument = "NAME=ARGUMENTS",
+     .help =
+         "what to add to CMD where checks need the server set up otherwise; without it they are "
+         "skipped. pool: one of {pool_bytes} or {pool_gb}; no-pool; lease: locks that end after "
+         "{lease_seconds}; reap: silent instances that are dropped after {reap_seconds}"},
     {.name = "launch-log",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(launch_log),
@@ -68,6 +76,12 @@ struct kvc_option_group kvc_target_flag_group(bool or_mock, struct kvc_target_fl
                                            "speaks what --dialect says)",
                                            target_table, COUNT, flags}
                : (struct kvc_option_group){"Target", target_table, COUNT - ABOUT_THE_MOCK, flags};
+}
+
+void kvc_target_flags_clear(struct kvc_target_flags *flags)
+{
+    kvc_texts_clear(&flags->setups);
+    kvc_texts_clear(&flags->defects);
 }
 
 kvc_status kvc_dialect_flag_resolve(const char *text, const struct kvc_dialect **dialect,
@@ -125,6 +139,41 @@ static kvc_status unknown_defect(const char *name, struct kvc_error *err)
     return KVC_EUSAGE;
 }
 
+static kvc_status refuse_setup(const char *text, struct kvc_error *err)
+{
+    kvc_fail(err, KVC_EUSAGE,
+             "'%s' is not accepted: give pool, no-pool, lease or reap, =, and what "
+             "to add to the command",
+             kvc_text_show(kvc_str_of(text)).text);
+    kvc_error_set_where(err, "--setup");
+    return KVC_EUSAGE;
+}
+
+static kvc_status resolve_setups(const struct kvc_texts *setups,
+                                 struct kvc_setup_arguments *arguments, struct kvc_error *err)
+{
+    const struct {
+        const char *name;
+        const char **arguments;
+    } rows[] = {
+        {"pool=", &arguments->pool},
+        {"no-pool=", &arguments->no_pool},
+        {"lease=", &arguments->lease},
+        {"reap=", &arguments->reap},
+    };
+    for (size_t i = 0; i < setups->count; i++) {
+        bool known = false;
+        for (size_t row = 0; row < KVC_COUNT_OF(rows) && !known; row++) {
+            known = strncmp(setups->items[i], rows[row].name, strlen(rows[row].name)) == 0;
+            if (known)
+                *rows[row].arguments = setups->items[i] + strlen(rows[row].name);
+        }
+        if (!known)
+            return refuse_setup(setups->items[i], err);
+    }
+    return KVC_OK;
+}
+
 kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
                                     struct kvc_target_options *options, struct kvc_error *err)
 {
@@ -141,6 +190,9 @@ kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
     };
     if (flags->launch_log != NULL && flags->launch == NULL)
         return kvc_fail(err, KVC_EUSAGE, "--launch-log is for the server of --launch");
+    if (flags->setups.count > 0 && flags->launch == NULL)
+        return kvc_fail(err, KVC_EUSAGE, "--setup is for the server of --launch");
+    KVC_GUARD(resolve_setups(&flags->setups, &options->arguments, err));
     for (size_t i = 0; i < flags->defects.count; i++)
         if (!defect_exists(flags->defects.items[i]))
             return unknown_defect(flags->defects.items[i], err);
@@ -165,6 +217,14 @@ void kvc_shell_quote(const char *text, struct kvc_buffer *out)
     kvc_buffer_append_byte(out, '\'');
 }
 
+static void append_texts(const char *flag, const struct kvc_texts *texts, struct kvc_buffer *out)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        kvc_buffer_printf(out, " %s ", flag);
+        kvc_shell_quote(texts->items[i], out);
+    }
+}
+
 void kvc_target_flags_append(const struct kvc_target_flags *flags, struct kvc_buffer *out)
 {
     const struct {
@@ -181,10 +241,8 @@ void kvc_target_flags_append(const struct kvc_target_flags *flags, struct kvc_bu
         kvc_buffer_printf(out, " %s ", rows[i].name);
         kvc_shell_quote(rows[i].value, out);
     }
-    for (size_t i = 0; i < flags->defects.count; i++) {
-        kvc_buffer_append_text(out, " --defect ");
-        kvc_shell_quote(flags->defects.items[i], out);
-    }
+    append_texts("--setup", &flags->setups, out);
+    append_texts("--defect", &flags->defects, out);
     if (flags->timeout_ms != 0)
         kvc_buffer_printf(out, " --timeout %g", (double)flags->timeout_ms / 1000);
 }

@@ -103,6 +103,8 @@ struct kvc_facts {
 /* ---- asking ---- */
 
 const struct kvc_facts *kvc_ctx_facts(const struct kvc_ctx *ctx);
+/* How the check's server was set up: its leases and limits as they really are. */
+const struct kvc_target_setup *kvc_ctx_setup(const struct kvc_ctx *ctx);
 /* The check that is running: which axes and needs it declares. For what checks share. */
 const struct kvc_check *kvc_ctx_check(const struct kvc_ctx *ctx);
 bool kvc_ctx_has(const struct kvc_ctx *ctx, enum kvc_feature feature);

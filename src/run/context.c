@@ -51,6 +51,11 @@ const struct kvc_facts *kvc_ctx_facts(const struct kvc_ctx *ctx)
     return &ctx->facts;
 }
 
+const struct kvc_target_setup *kvc_ctx_setup(const struct kvc_ctx *ctx)
+{
+    return ctx->options->setup;
+}
+
 const struct kvc_check *kvc_ctx_check(const struct kvc_ctx *ctx)
 {
     return ctx->options->instance->check;

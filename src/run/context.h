@@ -8,10 +8,11 @@
 struct kvc_ctx_options {
     const struct kvc_instance *instance;
     const struct kvc_facts *facts;
-    uint64_t seed;              /* the run's */
-    int64_t connect_timeout_ms; /* for kvc_ctx_rpc */
-    int control_fd;             /* to ask the runner; 0: there is none */
-    const char *trace_path;     /* a failing check's frames go here; NULL: nowhere */
+    const struct kvc_target_setup *setup; /* of the server */
+    uint64_t seed;                        /* the run's */
+    int64_t connect_timeout_ms;           /* for kvc_ctx_rpc */
+    int control_fd;                       /* to ask the runner; 0: there is none */
+    const char *trace_path;               /* a failing check's frames go here; NULL: nowhere */
 };
 
 /* Runs the check and everything it deferred, closes its connections, and fills *verdict. Returns

@@ -314,6 +314,7 @@ static void start_check(struct kvc_loop *loop, struct kvc_entry *entry)
     const struct kvc_ctx_options context = {
         .instance = entry->instance,
         .facts = &server->facts.facts,
+        .setup = &server->setup,
         .seed = options->seed,
         .connect_timeout_ms = server->target.options.connect_timeout_ms,
         .trace_path = path,

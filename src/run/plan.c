@@ -36,19 +36,36 @@ static bool may_do_harm(const struct kvc_instance *instance)
     return (instance->check->flags & KVC_FLAG_DESTRUCTIVE) != 0;
 }
 
+bool kvc_plan_takes_no_pool(const struct kvc_target *target)
+{
+    struct kvc_target_setup setup = {.name = "no-pool", .no_pool = true};
+    return kvc_target_takes(target, &setup);
+}
+
+static bool takes_for_harm(const struct kvc_target *target)
+{
+    struct kvc_target_setup setup = {.name = "for-harm"};
+    return kvc_target_takes(target, &setup);
+}
+
 /* The set-up that an instance needs; false when the default server will do. */
 static bool wanted_setup(const struct kvc_instance *instance, const struct kvc_facts *facts,
-                         bool takes_setups, struct kvc_target_setup *setup)
+                         const struct kvc_target *target, struct kvc_target_setup *setup)
 {
     const struct kvc_check *check = instance->check;
     const bool wants_no_pool =
         (check->needs & KVC_NEED_NO_POOL) != 0 || instance->path == KVC_PATH_ENGINE_DRIVEN_INLINE;
-    const bool add_no_pool = wants_no_pool && takes_setups && facts->offers_pool;
+    const bool add_no_pool = wants_no_pool && facts->offers_pool && kvc_plan_takes_no_pool(target);
     *setup = check->setup != NULL
                  ? *check->setup
                  : (struct kvc_target_setup){.name = add_no_pool ? "no-pool" : "for-harm"};
     setup->no_pool = setup->no_pool || add_no_pool;
-    return check->setup != NULL || add_no_pool || (takes_setups && may_do_harm(instance));
+    return check->setup != NULL || add_no_pool || (may_do_harm(instance) && takes_for_harm(target));
+}
+
+static const char *how_to_set_up(const struct kvc_target *target)
+{
+    return target->options.launch != NULL ? ": --setup says how" : ": --launch and --setup say how";
 }
 
 static bool asks_only_for_files(const struct kvc_target_setup *setup)
@@ -62,18 +79,15 @@ static void assign_server(struct kvc_plan *plan, const struct kvc_run_options *o
     const struct kvc_facts *facts = &plan->servers[0].facts.facts;
     struct kvc_buffer reason = {0};
     struct kvc_target_setup setup;
-    const bool takes_setups = options->target->ops->takes_setups;
     if (!kvc_applies_to_dialect(entry->instance, facts->dialect, &reason)) {
         entry->skip = kvc_buffer_take_text(&reason);
-    } else if (!wanted_setup(entry->instance, facts, takes_setups, &setup)) {
+    } else if (!wanted_setup(entry->instance, facts, options->target, &setup)) {
         entry->server = &plan->servers[0];
-    } else if (!takes_setups && asks_only_for_files(&setup)) {
+    } else if (!kvc_target_takes(options->target, &setup) && asks_only_for_files(&setup)) {
         entry->server = &plan->servers[0]; /* which has them, or the need is not met */
-    } else if (!takes_setups) {
-        entry->skip =
-            kvc_format("needs a server set up as '%s', which a target of kind '%s' cannot "
-                       "be asked for",
-                       setup.name, options->target->ops->name);
+    } else if (!kvc_target_takes(options->target, &setup)) {
+        entry->skip = kvc_format("needs a server set up as '%s'%s", setup.name,
+                                 how_to_set_up(options->target));
     } else {
         entry->server = add_server(plan, options, &setup, may_do_harm(entry->instance));
     }

@@ -59,6 +59,8 @@ void kvc_plan_open(const struct kvc_run_options *options, struct kvc_plan *plan)
  * offers a pool is such a need, and so is leave to do harm), else a reason to be skipped. */
 void kvc_plan_fill(const struct kvc_run_options *options, struct kvc_plan *plan);
 void kvc_plan_clear(struct kvc_plan *plan);
+/* Whether the inline path can be had on a second server of a target that offers a pool. */
+bool kvc_plan_takes_no_pool(const struct kvc_target *target);
 
 /* The next entry that may start now; NULL: none. At most `jobs` run at a time and, where that is more than
  * one, beside them as many that mostly wait. A dependency that failed is given in *failed: the entry is

@@ -76,7 +76,7 @@ static void describe_paths(const struct kvc_server *server, struct kvc_buffer *o
         const bool works = (record->facts.paths & 1u << path) != 0;
         /* See kvc_plan_fill. */
         const bool elsewhere = !works && path == KVC_PATH_ENGINE_DRIVEN_INLINE &&
-                               record->facts.offers_pool && server->target.ops->takes_setups;
+                               record->facts.offers_pool && kvc_plan_takes_no_pool(&server->target);
         kvc_buffer_printf(out, "%s%s: %s (%s)", path > 0 ? "; " : "",
                           kvc_path_name((enum kvc_path)path), works || elsewhere ? "yes" : "no",
                           elsewhere ? "on a second server, without a pool"

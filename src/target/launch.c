@@ -14,12 +14,12 @@
 #include "src/base/clock.h"
 #include "src/target/aside.h"
 #include "src/target/l2_folder.h"
+#include "src/target/launch_setup.h"
 #include "src/target/supervisor.h"
 #include "src/target/target_impl.h"
 
 #define RPC_PORT  "{rpc_port}"
 #define HTTP_PORT "{http_port}"
-#define L2_FOLDER "{l2_dir}"
 
 enum {
     COMMAND_GRACE_MS = 10000, /* for the server to end by itself */
@@ -99,9 +99,9 @@ static void resolve_url(const char *given, const char *command, const char *plac
     free(filled);
 }
 
-/* Sets the URLs; gives back the command with ports and folder in it. */
-static kvc_status resolve_addresses(struct kvc_target *target, char **command,
-                                    struct kvc_error *err)
+/* Sets the URLs; gives back the command with ports and folder, and what the set-up adds, in it. */
+static kvc_status resolve_addresses(struct kvc_target *target, const struct kvc_target_setup *setup,
+                                    char **command, struct kvc_error *err)
 {
     const struct kvc_target_options *options = &target->options;
     int ports[2];
@@ -115,11 +115,15 @@ static kvc_status resolve_addresses(struct kvc_target *target, char **command,
     resolve_url(options->http_url, options->launch, HTTP_PORT, "http://127.0.0.1:" HTTP_PORT, ports,
                 target->http_url, sizeof(target->http_url));
     KVC_GUARD(kvc_target_check_urls(target, err));
-    if (strstr(options->launch, L2_FOLDER) != NULL)
+    if (strstr(options->launch, KVC_LAUNCH_L2_DIR) != NULL)
         KVC_GUARD(kvc_l2_folder_make(target, err));
-    char *half_filled = fill_in_ports(options->launch, ports);
-    *command = fill_in(half_filled, L2_FOLDER, target->l2_folder);
+    struct kvc_buffer whole = {0};
+    kvc_buffer_append_text(&whole, options->launch);
+    kvc_launch_append_setup(&options->arguments, setup, &whole);
+    char *half_filled = fill_in_ports(kvc_buffer_text(&whole), ports);
+    *command = fill_in(half_filled, KVC_LAUNCH_L2_DIR, target->l2_folder);
     free(half_filled);
+    kvc_buffer_clear(&whole);
     return KVC_OK;
 }
 
@@ -289,14 +293,13 @@ static kvc_status await_http(struct kvc_target *target, struct kvc_error *err)
 static kvc_status launch_start(struct kvc_target *target, const struct kvc_target_setup *setup,
                                struct kvc_error *err)
 {
-    (void)setup;
     struct launch_state *state = kvc_alloc_zero(1, sizeof(*state));
     char *command = NULL;
     int log_fd = -1;
     state->stop_fd = -1;
     state->log_fd = -1;
     target->state = state;
-    kvc_status status = resolve_addresses(target, &command, err);
+    kvc_status status = resolve_addresses(target, setup, &command, err);
     if (status == KVC_OK)
         status = target->options.launch_log != NULL
                      ? open_log(&target->options, state, &log_fd, err)
@@ -343,6 +346,8 @@ const struct kvc_target_ops kvc_target_launch = {
     .name = "launch",
     .can_restart = true,
     .is_private = true,
+    .takes = kvc_launch_takes,
+    .time_unit_ms = 1000,
     .start = launch_start,
     .stop = launch_stop,
     .end = launch_end,

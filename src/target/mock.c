@@ -208,11 +208,19 @@ static void mock_end(struct kvc_target *target, enum kvc_ending ending)
     target->process = 0;
 }
 
+static bool mock_takes(const struct kvc_target *target, const struct kvc_target_setup *setup)
+{
+    (void)target;
+    (void)setup;
+    return true;
+}
+
 const struct kvc_target_ops kvc_target_mock = {
     .name = "mock",
     .can_restart = true,
     .is_private = true,
-    .takes_setups = true,
+    .takes = mock_takes,
+    .time_unit_ms = 1,
     .start = mock_start,
     .stop = mock_stop,
     .end = mock_end,

@@ -49,10 +49,26 @@ static void doubt_dialect(const struct kvc_target *target, struct kvc_error *err
              target->options.dialect->name);
 }
 
+static int64_t round_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+bool kvc_target_takes(const struct kvc_target *target, struct kvc_target_setup *setup)
+{
+    const int64_t unit_ms = target->ops->time_unit_ms;
+    if (target->ops->takes == NULL || !target->ops->takes(target, setup))
+        return false;
+    setup->read_ttl_ms = round_up(setup->read_ttl_ms, unit_ms);
+    setup->write_ttl_ms = round_up(setup->write_ttl_ms, unit_ms);
+    setup->reap_ms = round_up(setup->reap_ms, unit_ms);
+    return true;
+}
+
 kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_setup *setup,
                             struct kvc_error *err)
 {
-    if (setup != NULL && !target->ops->takes_setups)
+    if (setup != NULL && (target->ops->takes == NULL || !target->ops->takes(target, setup)))
         return kvc_fail(err, KVC_EUNSUPPORTED, "a %s target cannot be set up as '%s'",
                         target->ops->name, setup->name);
     const kvc_status status = target->ops->start(target, setup, err);

@@ -5,8 +5,9 @@
 
 #include "src/target/identify.h"
 
-/* How a server should be set up. Checks that need another set-up than the default name it; only the
- * mock can give every one of them. Zero members: the default. */
+/* How a server should be set up. Checks that need another set-up than the default name it. The mock
+ * can give every one of them, a launched server those that `arguments` are given for. Zero members: the
+ * default. */
 struct kvc_target_setup {
     const char *name; /* for messages: "short-lease", "no-pool", "tiny-pool" */
     bool no_pool;     /* inline transfer only */
@@ -17,11 +18,21 @@ struct kvc_target_setup {
     bool l2;         /* files below its memory, in the target's l2_folder */
 };
 
+/* What is added to the command of a launched server to set it up otherwise, with {name}s of values in it;
+ * NULL: it cannot be asked for that. */
+struct kvc_setup_arguments {
+    const char *pool;    /* {pool_bytes}, {pool_gb}: 2^30 bytes */
+    const char *no_pool; /* no values */
+    const char *lease;   /* {lease_seconds}: of reads and of writes */
+    const char *reap;    /* {reap_seconds} */
+};
+
 struct kvc_target_options {
-    const char *rpc_url;    /* attach: required; launch: needed if launch has no {rpc_port} */
-    const char *http_url;   /* NULL: none; launch: {http_port} in the command comes first */
-    bool http_is_default;   /* nobody gave http_url, and nobody may answer there */
-    const char *launch;     /* the command, with {rpc_port}, {http_port} and {l2_dir} */
+    const char *rpc_url;  /* attach: required; launch: needed if launch has no {rpc_port} */
+    const char *http_url; /* NULL: none; launch: {http_port} in the command comes first */
+    bool http_is_default; /* nobody gave http_url, and nobody may answer there */
+    const char *launch;   /* the command, with {rpc_port}, {http_port} and {l2_dir} */
+    struct kvc_setup_arguments arguments; /* launch */
     const char *launch_log; /* file for its output; NULL: a temporary one, shown when it fails */
     const char *const *defects;        /* mock: NULL-terminated; NULL: none */
     const struct kvc_dialect *dialect; /* what it speaks; NULL: found out (mock: the newest) */
@@ -44,8 +55,10 @@ enum kvc_ending {
 struct kvc_target_ops {
     const char *name; /* "mock", "launch", "attach" */
     bool can_restart;
-    bool is_private;   /* nobody else uses it: destructive checks may run */
-    bool takes_setups; /* start honours a kvc_target_setup */
+    bool is_private; /* nobody else uses it: destructive checks may run */
+    /* Whether it can be started with that set-up; NULL: with none. */
+    bool (*takes)(const struct kvc_target *target, const struct kvc_target_setup *setup);
+    int64_t time_unit_ms; /* with takes: what times of a set-up are multiples of */
     kvc_status (*start)(struct kvc_target *target, const struct kvc_target_setup *setup,
                         struct kvc_error *err);
     void (*stop)(struct kvc_target *target);
@@ -76,8 +89,11 @@ void kvc_target_set_mock(kvc_target_mock_func *run);
  * contradict each other. */
 kvc_status kvc_target_init(const struct kvc_target_options *options, struct kvc_target *target,
                            struct kvc_error *err);
+/* Whether the target can be started with that set-up, which *setup becomes as it would really be: servers
+ * that are launched are told times in whole seconds. */
+bool kvc_target_takes(const struct kvc_target *target, struct kvc_target_setup *setup);
 /* Starts (or just connects to) the server, waits until it answers, and fills target->identity.
- * setup may be NULL.
+ * setup, one that the target takes, may be NULL.
  * KVC_ECONNECT (cannot be reached), KVC_ELOST (ended while starting; the log's last lines in what),
  * KVC_ETIMEOUT, KVC_EUNSUPPORTED (this target cannot give that setup). */
 kvc_status kvc_target_start(struct kvc_target *target, const struct kvc_target_setup *setup,

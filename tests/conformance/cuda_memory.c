@@ -138,7 +138,7 @@ static const char *watch_tenant(struct kvc_ctx *ctx, struct tenant *tenant)
     while (free_bytes(ctx) < before - TAKEN_BYTES / 2) {
         if (kvc_now_ms() >= deadline)
             return "is still less by what a worker took, 5 s after it was gone";
-        kvc_sleep_ms(REAP_MS / 10);
+        kvc_sleep_ms(kvc_ctx_setup(ctx)->reap_ms / 10);
     }
     return "";
 }

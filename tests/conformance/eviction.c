@@ -141,7 +141,8 @@ static void drops_after_the_lease(struct kvc_ctx *ctx)
     struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
     kvc_fill_with_locked(ctx, worker);
     KVC_EXPECT(ctx, kvc_soon_finds_room(ctx, other),
-               "no chunk can be stored 2 s after a lookup whose lease is %d ms", LEASE_MS);
+               "no chunk can be stored 2 s after the end of a lookup's lease of %lld ms",
+               (long long)kvc_ctx_setup(ctx)->read_ttl_ms);
 }
 KVC_CHECK(
     drops_after_the_lease, .id = "eviction/lease-ends",

@@ -61,7 +61,7 @@ void kvc_crowd(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks)
 
 bool kvc_soon_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker)
 {
-    const int64_t deadline = kvc_now_ms() + 2000;
+    const int64_t deadline = kvc_now_ms() + kvc_ctx_setup(ctx)->write_ttl_ms + 2000;
     while (!kvc_finds_room(ctx, worker)) {
         if (kvc_now_ms() >= deadline)
             return false;

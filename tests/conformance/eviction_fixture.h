@@ -20,7 +20,7 @@ int64_t kvc_pool_chunks(const struct kvc_worker *worker);
 void kvc_crowd(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks);
 /* Stores one fresh chunk, whatever is answered; whether it is then found. */
 bool kvc_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
-/* The same, asked again for up to two seconds: locks may be released a little after an answer. */
+/* The same, asked again until two seconds after a lease could have ended: locks may be released a little after an answer. */
 bool kvc_soon_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
 
 /* Stores the key's chunks, stamped as request 0, two at a time, and waits until all are found. */

@@ -180,7 +180,8 @@ static void expired_room_returns(struct kvc_ctx *ctx)
     struct kvc_worker *worker = reserve_whole_pool(ctx);
     struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
     KVC_EXPECT(ctx, kvc_soon_finds_room(ctx, other),
-               "no chunk can be stored 2 s after a preparation whose lease is %d ms", LEASE_MS);
+               "no chunk can be stored 2 s after the end of a preparation's lease of %lld ms",
+               (long long)kvc_ctx_setup(ctx)->write_ttl_ms);
     kvc_crowd(ctx, other, kvc_pool_chunks(other));
 }
 KVC_CHECK(expired_room_returns, .id = "eviction/expired-room-returns",

@@ -184,16 +184,17 @@ static void frees_reservation(struct kvc_ctx *ctx)
     const struct victim *victim = sacrifice(ctx, prepare);
     struct kvc_worker *worker = survivor_of(ctx, victim);
     const struct kvc_key key = kvc_key_renamed(ctx, &victim->key);
-    const int64_t deadline = kvc_now_ms() + 2000;
+    const int64_t lease_ms = kvc_ctx_setup(ctx)->write_ttl_ms;
+    const int64_t deadline = kvc_now_ms() + lease_ms + 2000;
     size_t given = 0;
     do {
         kvc_expect_hits(ctx, worker, &key, 0);
         given = kvc_prepare_store(ctx, worker, &key)->slots.count;
         KVC_EXPECT(ctx, given > 0 || kvc_now_ms() < deadline,
-                   "chunks that a killed client had prepared cannot be stored 2 s later, their "
-                   "lease being %d ms",
-                   LEASE_MS);
-        kvc_sleep_ms(LEASE_MS / 10);
+                   "chunks that a killed client had prepared cannot be stored 2 s after the end of "
+                   "their lease of %lld ms",
+                   (long long)lease_ms);
+        kvc_sleep_ms(lease_ms / 10);
     } while (given == 0);
     kvc_commit_store(ctx, worker, &key);
     kvc_expect_hits(ctx, worker, &key, CHUNKS);
@@ -213,7 +214,7 @@ static void frees_locks(struct kvc_ctx *ctx)
     const struct victim *victim = sacrifice(ctx, store_and_lock);
     struct kvc_worker *worker = survivor_of(ctx, victim);
     const struct kvc_key key = kvc_key_renamed(ctx, &victim->key);
-    kvc_sleep_ms(2 * LEASE_MS);
+    kvc_sleep_ms(2 * kvc_ctx_setup(ctx)->read_ttl_ms);
     kvc_expect_false(ctx, "success of a retrieve with the locks of a client killed long ago",
                      kvc_retrieve(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, CHUNKS), 0));
     kvc_retrieve_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, CHUNKS), 0);

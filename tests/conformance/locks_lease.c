@@ -10,19 +10,20 @@ static const struct kvc_target_setup lease = {
 static int try_restarted_lease(struct kvc_ctx *ctx, struct kvc_worker *worker,
                                const struct kvc_key *key)
 {
+    const int64_t lease_ms = kvc_ctx_setup(ctx)->read_ttl_ms;
     const struct kvc_key first = kvc_key_renamed(ctx, key), second = kvc_key_renamed(ctx, key);
     kvc_lookup(ctx, worker, &first);
     const int64_t first_ms = kvc_now_ms();
-    kvc_sleep_ms(LEASE_MS * 6 / 10);
+    kvc_sleep_ms(lease_ms * 6 / 10);
     const int64_t second_ms = kvc_now_ms();
     kvc_lookup(ctx, worker, &second);
-    if (kvc_now_ms() - first_ms >= LEASE_MS * 9 / 10)
+    if (kvc_now_ms() - first_ms >= lease_ms * 9 / 10)
         return -1; /* the first lease may have ended before the second began */
-    while (kvc_now_ms() < first_ms + LEASE_MS * 11 / 10)
+    while (kvc_now_ms() < first_ms + lease_ms * 11 / 10)
         kvc_sleep_ms(5);
     const bool once = kvc_retrieve(ctx, worker, &first, kvc_chunk_blocks(ctx, worker, 1), 0);
     const bool twice = kvc_retrieve(ctx, worker, &second, kvc_chunk_blocks(ctx, worker, 1), 0);
-    if (kvc_now_ms() - second_ms >= LEASE_MS * 9 / 10)
+    if (kvc_now_ms() - second_ms >= lease_ms * 9 / 10)
         return -1;
     return once && twice;
 }
@@ -36,7 +37,7 @@ static void restarts_lease(struct kvc_ctx *ctx)
     for (int i = 0; i < TRIES; i++) {
         const int result = try_restarted_lease(ctx, worker, &key);
         if (result < 0) {
-            kvc_sleep_ms(LEASE_MS); /* until nothing is locked any more */
+            kvc_sleep_ms(kvc_ctx_setup(ctx)->read_ttl_ms); /* until nothing is locked any more */
             continue;
         }
         kvc_expect_true(ctx, "both retrieves after the first lookup's lease, within the second's",

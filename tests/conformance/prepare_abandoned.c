@@ -78,10 +78,11 @@ static const struct kvc_target_setup short_lease = {
 static void watch_lease_run_out(struct kvc_ctx *ctx, struct kvc_worker *worker,
                                 const struct kvc_key *key)
 {
-    const int64_t end = kvc_now_ms() + 2 * LEASE_MS;
+    const int64_t lease_ms = kvc_ctx_setup(ctx)->write_ttl_ms;
+    const int64_t end = kvc_now_ms() + 2 * lease_ms;
     while (kvc_now_ms() < end) {
         kvc_expect_hits(ctx, worker, key, 0);
-        kvc_sleep_ms(LEASE_MS / 10);
+        kvc_sleep_ms(lease_ms / 10);
     }
     kvc_expect_hits(ctx, worker, key, 0);
 }

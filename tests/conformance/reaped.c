@@ -27,7 +27,7 @@ static void drops_reservation(struct kvc_ctx *ctx)
                    "chunks of an instance that fell silent cannot be stored after %d ms",
                    PATIENCE_MS);
         kvc_expect_hits(ctx, other, &key, 0);
-        kvc_sleep_ms(REAP_MS / 10);
+        kvc_sleep_ms(kvc_ctx_setup(ctx)->reap_ms / 10);
         context = kvc_prepare_store(ctx, other, &again);
     }
     kvc_expect_hits(ctx, other, &key, 0);
@@ -58,7 +58,7 @@ static void takes_dropped_back(struct kvc_ctx *ctx)
     while (kvc_lookup(ctx, silent, &asked) > 0) { /* a lookup is no sign of life */
         KVC_EXPECT(ctx, kvc_now_ms() < deadline, "a silent instance is still there after %d ms",
                    PATIENCE_MS);
-        kvc_sleep_ms(REAP_MS / 10);
+        kvc_sleep_ms(kvc_ctx_setup(ctx)->reap_ms / 10);
     }
     const struct kvc_request request =
         kvc_blocks_request(ctx, mapped ? KVC_OP_STORE : KVC_OP_PREPARE_STORE, silent, &key,

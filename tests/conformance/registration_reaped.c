@@ -45,7 +45,7 @@ static void wait_for_reaper(struct kvc_ctx *ctx, const struct tenant *silent,
                    "an instance that has pinged and fallen silent is still there after 10 s");
         if (busy != NULL)
             kvc_store(ctx, busy->worker, &busy->key, kvc_chunk_blocks(ctx, busy->worker, 1));
-        kvc_sleep_ms(REAP_MS / 20);
+        kvc_sleep_ms(kvc_ctx_setup(ctx)->reap_ms / 20);
     }
 }
 

@@ -218,7 +218,9 @@ static void after_the_lease(struct kvc_ctx *ctx)
     const struct stored some = store_some(ctx, 2, 2);
     const struct kvc_ints blocks = kvc_chunk_blocks(ctx, some.worker, 2);
     kvc_expect_int(ctx, "chunks that LOOKUP finds", kvc_lookup(ctx, some.worker, &some.key), 2);
-    kvc_sleep_ms(2 * LEASE_MS); /* there is no sign of a lease that has run out to wait for */
+    kvc_sleep_ms(2 *
+                 kvc_ctx_setup(ctx)
+                     ->read_ttl_ms); /* there is no sign of a lease that has run out to wait for */
     kvc_poison(some.worker);
     if (kvc_retrieve(ctx, some.worker, &some.key, blocks, 0)) {
         kvc_expect_stamped(ctx, some.worker, &some.key, blocks, 0);

@@ -211,6 +211,23 @@ static void set_up(struct kvc_ctx *ctx)
 KVC_CHECK(set_up, .id = "server/set-up", .clause = "A check gets the set-up that it names.",
           .setup = &tiny_pool, .run = set_up);
 
+static const struct kvc_target_setup crowded = {.name = "tiny-pool",
+                                                .pool_bytes = 3 << 20,
+                                                .read_ttl_ms = 150,
+                                                .write_ttl_ms = 1200,
+                                                .reap_ms = 400};
+
+static void says_its_limits(struct kvc_ctx *ctx)
+{
+    const struct kvc_target_setup *setup = kvc_ctx_setup(ctx);
+    kvc_ctx_fail(ctx, "pool %lld, leases %lld and %lld, reaping %lld", (long long)setup->pool_bytes,
+                 (long long)setup->read_ttl_ms, (long long)setup->write_ttl_ms,
+                 (long long)setup->reap_ms);
+}
+KVC_CHECK(says_its_limits, .id = "set-up/limits",
+          .clause = "A check is told how its server was really set up.", .setup = &crowded,
+          .run = says_its_limits);
+
 /* Ends a mock that has the defect "unknown-op-kills". */
 static void send_unknown_op(struct kvc_ctx *ctx)
 {

@@ -274,6 +274,28 @@ class Servers(unittest.TestCase):
         self.assertEqual(run.outcome("made/pass"), "pass")
         self.assertEqual(run.status, 1)
 
+    def test_set_up_is_told(self):
+        run = Run("--select", "set-up")
+        self.assertIn("pool 3145728, leases 150 and 1200, reaping 400",
+                      run.results["set-up/limits"]["message"])
+
+    def test_launched_server_is_set_up(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server, log = pathlib.Path(folder) / "server", pathlib.Path(folder) / "arguments"
+            server.write_text(f'port=$1; shift; echo "$*" >>{log}\n'
+                              f'exec {PROGRAM} mock --bind tcp://127.0.0.1:$port --no-http "$@"\n')
+            arguments = ["--launch", f"sh {server} {{rpc_port}}", "--select", "set-up",
+                         "--setup", "pool=--pool-size {pool_bytes}",
+                         "--setup", "lease=--read-ttl {lease_seconds} --write-ttl {lease_seconds}"]
+            lacking = Run(*arguments)
+            self.assertEqual(lacking.outcome("set-up/limits"), "skip")
+            self.assertIn("--setup", lacking.results["set-up/limits"]["message"])
+            result = Run(*arguments, "--setup", "reap=--reap {reap_seconds}").results["set-up/limits"]
+            self.assertIn("pool 3145728, leases 1000 and 2000, reaping 1000", result["message"])
+            self.assertIn("--setup 'reap=--reap {reap_seconds}'", result["reproduce"])
+            self.assertEqual(log.read_text().splitlines()[-1],
+                             "--pool-size 3145728 --read-ttl 2 --write-ttl 2 --reap 1")
+
     def test_launch_that_ends(self):
         run = call("run", "--launch", "echo first; echo last; exit 7 # {rpc_port}")
         self.assertEqual(run.returncode, 3)
@@ -408,6 +430,8 @@ class Usage(unittest.TestCase):
                 (["run", "--update-expect"], ["--expect"]),
                 (["run", "--rpc-url", "http://x"], ["http://x"]),
                 (["run", "--launch", "true"], ["{rpc_port}"]),
+                (["run", "--setup", "pool=x"], ["--setup", "--launch"]),
+                (["run", "--launch", "{rpc_port}", "--setup", "x"], ["--setup", "'x'", "lease"]),
                 (["run", "more"], ["more"]),
                 (["explain"], ["missing"]),
                 (["explain", "made/pas"], ["made/pass"]),
@@ -535,6 +559,7 @@ class Usage(unittest.TestCase):
         first, second = (call("run", "--seed", "7", "--select", "made/pass", "-v").stderr
                          for _ in range(2))
         self.assertIn("seed 7", first)
+        self.assertNotIn("device:", first)
         self.assertEqual(first.split("\n")[0], second.split("\n")[0])
 
     def test_lists(self):

@@ -11,6 +11,7 @@
 
 #include "src/base/clock.h"
 #include "src/target/aside.h"
+#include "src/target/launch_setup.h"
 #include "src/target/supervisor.h"
 #include "src/target/target.h"
 
@@ -153,6 +154,47 @@ Test(target, a_set_up_that_it_cannot_have)
     struct kvc_target target;
     cr_assert_eq(kvc_target_init(&options, &target, NULL), KVC_OK);
     cr_assert_eq(kvc_target_start(&target, &setup, NULL), KVC_EUNSUPPORTED);
+}
+
+/* What is added to a launched server's command for the set-up. */
+static const char *added(struct kvc_buffer *command, struct kvc_target_setup setup)
+{
+    const struct kvc_setup_arguments arguments = {.pool = "--gb {pool_gb} --b={pool_bytes}",
+                                                  .no_pool = "--no-pool {pool_gb}",
+                                                  .lease = "{lease_seconds}{lease_seconds}s"};
+    kvc_buffer_clear(command);
+    kvc_launch_append_setup(&arguments, &setup, command);
+    return kvc_buffer_text(command);
+}
+
+Test(set_up, is_added_to_the_command)
+{
+    struct kvc_buffer command = {0};
+    cr_assert_str_eq(added(&command, (struct kvc_target_setup){0}), "");
+    cr_assert_str_eq(added(&command, (struct kvc_target_setup){.pool_bytes = 1 << 20}),
+                     " --gb 0.0009765625 --b=1048576");
+    cr_assert_str_eq(added(&command, (struct kvc_target_setup){.pool_bytes = INT64_C(3) << 30}),
+                     " --gb 3 --b=3221225472");
+    cr_assert_str_eq(
+        added(&command, (struct kvc_target_setup){.no_pool = true, .write_ttl_ms = 2000}),
+        " --no-pool {pool_gb} 22s");
+    kvc_buffer_clear(&command);
+}
+
+Test(set_up, needs_arguments_for_all_of_it)
+{
+    struct kvc_target target;
+    const struct kvc_target_options options = {.launch = "x", .arguments.lease = "y"};
+    cr_assert_eq(kvc_target_init(&options, &target, NULL), KVC_OK);
+    struct kvc_target_setup nothing = {0}, reads = {.read_ttl_ms = 1},
+                            writes = {.write_ttl_ms = 1001},
+                            both = {.read_ttl_ms = 1, .pool_bytes = 1};
+    cr_assert(!kvc_target_takes(&target, &nothing));
+    cr_assert(!kvc_target_takes(&target, &both));
+    cr_assert_eq(both.read_ttl_ms, 1);
+    cr_assert(kvc_target_takes(&target, &reads) && kvc_target_takes(&target, &writes));
+    cr_assert_eq(reads.read_ttl_ms, 1000);
+    cr_assert_eq(writes.write_ttl_ms, 2000);
 }
 
 Test(target, no_mock_in_this_program)
