@@ -16,7 +16,8 @@ struct kvc_worker *kvc_crowding_worker(struct kvc_ctx *ctx);
 /* How many of its chunks the pool holds. */
 int64_t kvc_pool_chunks(const struct kvc_worker *worker);
 
-/* Stores so many fresh chunks, one after the other; each must be found before the next is stored. */
+/* Stores fresh chunks, one after the other, until so many of them were found. A server may make room a
+ * little after it was needed: what it does not take is made up for by another chunk. */
 void kvc_crowd(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks);
 /* Stores one fresh chunk, whatever is answered; whether it is then found. */
 bool kvc_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
