@@ -41,8 +41,9 @@ static const struct kvc_option target_table[] = {
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(launch_log),
      .argument = "FILE",
-     .help = "where the output of a launched server goes (default: a temporary file, whose end is "
-             "shown when the server does not start)"},
+     .help =
+         "where the output of a launched server goes, those of --setup to FILE.NAME (default: a temporary file, whose end is "
+         "shown when the server does not start)"},
     {.name = "dialect",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(dialect),

@@ -6,6 +6,9 @@
 
 /* ---- servers ---- */
 
+/* The name of a set-up for checks that may do harm. */
+#define FOR_HARM "for-harm"
+
 static bool setups_equal(const struct kvc_target_setup *a, const struct kvc_target_setup *b)
 {
     return a->no_pool == b->no_pool && a->read_ttl_ms == b->read_ttl_ms &&
@@ -26,7 +29,8 @@ static struct kvc_server *add_server(struct kvc_plan *plan, const struct kvc_run
     server->has_setup = true;
     server->is_for_harm = is_for_harm;
     server->setup = *setup;
-    snprintf(server->setup_name, sizeof(server->setup_name), "%s", setup->name);
+    snprintf(server->setup_name, sizeof(server->setup_name), "%s%s", setup->name,
+             is_for_harm && strcmp(setup->name, FOR_HARM) != 0 ? "-" FOR_HARM : "");
     server->setup.name = server->setup_name;
     return server;
 }
@@ -44,7 +48,7 @@ bool kvc_plan_takes_no_pool(const struct kvc_target *target)
 
 static bool takes_for_harm(const struct kvc_target *target)
 {
-    struct kvc_target_setup setup = {.name = "for-harm"};
+    struct kvc_target_setup setup = {.name = FOR_HARM};
     return kvc_target_takes(target, &setup);
 }
 
@@ -58,7 +62,7 @@ static bool wanted_setup(const struct kvc_instance *instance, const struct kvc_f
     const bool add_no_pool = wants_no_pool && facts->offers_pool && kvc_plan_takes_no_pool(target);
     *setup = check->setup != NULL
                  ? *check->setup
-                 : (struct kvc_target_setup){.name = add_no_pool ? "no-pool" : "for-harm"};
+                 : (struct kvc_target_setup){.name = add_no_pool ? "no-pool" : FOR_HARM};
     setup->no_pool = setup->no_pool || add_no_pool;
     return check->setup != NULL || add_no_pool || (may_do_harm(instance) && takes_for_harm(target));
 }

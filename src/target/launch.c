@@ -136,16 +136,28 @@ static kvc_status cannot_write_log(const char *path, struct kvc_error *err)
 }
 
 /* *fd is for the server to write to. */
-static kvc_status open_log(const struct kvc_target_options *options, struct launch_state *state,
-                           int *fd, struct kvc_error *err)
+static kvc_status open_log(const char *path, struct launch_state *state, int *fd,
+                           struct kvc_error *err)
 {
     struct stat there;
-    *fd = open(options->launch_log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    *fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (*fd < 0)
-        return cannot_write_log(options->launch_log, err);
+        return cannot_write_log(path, err);
     if (fstat(*fd, &there) == 0 && S_ISREG(there.st_mode))
-        state->log_fd = open(options->launch_log, O_RDONLY | O_CLOEXEC);
+        state->log_fd = open(path, O_RDONLY | O_CLOEXEC);
     return KVC_OK;
+}
+
+/* Servers that run side by side have a file each: FILE, FILE.tiny-pool, … */
+static kvc_status open_named_log(const char *path, const struct kvc_target_setup *setup,
+                                 struct launch_state *state, int *fd, struct kvc_error *err)
+{
+    if (setup == NULL)
+        return open_log(path, state, fd, err);
+    char *own_path = kvc_format("%s.%s", path, setup->name);
+    const kvc_status status = open_log(own_path, state, fd, err);
+    free(own_path);
+    return status;
 }
 
 /* One that has no name any more, so that nobody needs to remove it. */
@@ -302,7 +314,7 @@ static kvc_status launch_start(struct kvc_target *target, const struct kvc_targe
     kvc_status status = resolve_addresses(target, setup, &command, err);
     if (status == KVC_OK)
         status = target->options.launch_log != NULL
-                     ? open_log(&target->options, state, &log_fd, err)
+                     ? open_named_log(target->options.launch_log, setup, state, &log_fd, err)
                      : open_temporary_log(state, &log_fd, err);
     if (status == KVC_OK)
         status = start_supervisor(target, command, log_fd, err);

@@ -5,8 +5,7 @@ static void makes_room(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
     kvc_crowd(ctx, worker, 2 * kvc_pool_chunks(worker));
-    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
-    kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
+    const struct kvc_key key = kvc_store_pressed(ctx, worker, 2);
     kvc_retrieve_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
 }
 KVC_CHECK(makes_room, .id = "eviction/makes-room",
@@ -131,10 +130,6 @@ KVC_CHECK(drops_only_what_is_freed, .id = "eviction/freed-half-goes",
           .level = KVC_LEVEL_MUST, .flags = KVC_FLAG_EXCLUSIVE, .paths = KVC_PATHS_ALL,
           .setup = &kvc_tiny_pool, .run = drops_only_what_is_freed);
 
-enum { LEASE_MS = 150 };
-static const struct kvc_target_setup tiny_and_short = {KVC_TINY_POOL, .read_ttl_ms = LEASE_MS,
-                                                       .write_ttl_ms = LEASE_MS};
-
 static void drops_after_the_lease(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_crowding_worker(ctx);
@@ -150,7 +145,7 @@ KVC_CHECK(
     .source = "protocol 4.1, 4.16, B26, B31",
     .exchange = "REGISTER x 2, store, LOOKUP; stores by the other until one is found",
     .level = KVC_LEVEL_SHOULD, .flags = KVC_FLAG_EXCLUSIVE, .paths = KVC_PATHS_ALL,
-    .setup = &tiny_and_short, .run = drops_after_the_lease);
+    .setup = &kvc_tiny_pool_short_lease, .run = drops_after_the_lease);
 
 /* ---- what was found is there ---- */
 
@@ -161,8 +156,7 @@ static void keeps_what_was_found(struct kvc_ctx *ctx)
     struct kvc_worker *other = kvc_sibling_worker(ctx, worker);
     struct kvc_key keys[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        keys[i] = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 3));
-        kvc_store_in_pairs(ctx, worker, &keys[i]);
+        keys[i] = kvc_store_pressed(ctx, worker, 3);
         const struct kvc_key asked = kvc_key_renamed(ctx, &keys[i == 0 ? 0 : i - 1]);
         const int64_t found = kvc_lookup(ctx, worker, &asked);
         kvc_crowd(ctx, other, kvc_pool_chunks(worker));

@@ -6,9 +6,9 @@
 
 enum { KVC_TINY_POOL_BYTES = 1 << 20 };
 
-#define KVC_TINY_POOL .name = "tiny-pool", .pool_bytes = KVC_TINY_POOL_BYTES
-
 extern const struct kvc_target_setup kvc_tiny_pool;
+/* The same, with leases that end soon. */
+extern const struct kvc_target_setup kvc_tiny_pool_short_lease;
 
 /* A worker eight of whose chunks fill that pool; the cache is emptied first. Checks that use it are
  * exclusive. */
@@ -26,6 +26,9 @@ bool kvc_soon_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
 
 /* Stores the key's chunks, stamped as request 0, two at a time, and waits until all are found. */
 void kvc_store_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key);
+/* The same with so many fresh chunks, until all of them are found: what a full pool does not take at once is
+ * made up for by others. Returns their key. */
+struct kvc_key kvc_store_pressed(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks);
 /* Fills the pool with chunks stored in this way, and locks them all under the key returned, which has a
  * salt. A server that makes room ahead of need drops some of a full pool before they are locked: those
  * are stored again. */
