@@ -125,8 +125,8 @@ static bool soon_found(struct kvc_ctx *ctx, struct kvc_worker *worker, const str
 struct kvc_key kvc_store_pressed(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks)
 {
     const int64_t deadline = kvc_now_ms() + kvc_ctx_facts(ctx)->timeout_ms;
-    for (;;) {
-        const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, chunks));
+    struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, chunks));
+    for (;; key = kvc_key_renamed(ctx, &key)) {
         send_in_pairs(ctx, worker, &key);
         if (soon_found(ctx, worker, &key))
             return key;

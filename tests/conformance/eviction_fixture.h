@@ -26,8 +26,8 @@ bool kvc_soon_finds_room(struct kvc_ctx *ctx, struct kvc_worker *worker);
 
 /* Stores the key's chunks, stamped as request 0, two at a time, and waits until all are found. */
 void kvc_store_in_pairs(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key);
-/* The same with so many fresh chunks, until all of them are found: what a full pool does not take at once is
- * made up for by others. Returns their key. */
+/* The same with so many fresh chunks, again and again until all of them are found: a full pool may not take them
+ * at once. Returns their key. */
 struct kvc_key kvc_store_pressed(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks);
 /* Fills the pool with chunks stored in this way, and locks them all under the key returned, which has a
  * salt. A server that makes room ahead of need drops some of a full pool before they are locked: those
