@@ -172,7 +172,7 @@ KVC_CHECK(keeps_what_was_found, .id = "eviction/found-means-there",
           .exchange = "REGISTER x 2, (store, LOOKUP of an earlier sequence, stores by the other, "
                       "retrieve what was found) x 8",
           .level = KVC_LEVEL_MUST, .flags = KVC_FLAG_EXCLUSIVE, .paths = KVC_PATHS_ALL,
-          .setup = &kvc_tiny_pool, .run = keeps_what_was_found);
+          .setup = &kvc_tiny_pool, .limit_ms = 90 * 1000, .run = keeps_what_was_found);
 
 static void keeps_for_each_reader(struct kvc_ctx *ctx)
 {
