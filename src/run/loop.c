@@ -9,37 +9,12 @@
 #include <unistd.h>
 
 #include "src/base/clock.h"
-#include "src/run/control.h"
+#include "src/run/servers.h"
 #include "src/target/aside.h"
 
 enum { TICK_MS = 200 };
 
 /* ---- servers ---- */
-
-/* Nobody else's server: what is wrong is here. */
-static void explain_mock(const struct kvc_target *target, struct kvc_error *err)
-{
-    if (err == NULL || err->status != KVC_ECONNECT || strcmp(target->ops->name, "mock") != 0)
-        return;
-    const size_t used = strlen(err->what);
-    snprintf(err->what + used, sizeof(err->what) - used,
-             "; that is the bundled mock server, which listens: is there no loopback interface?");
-}
-
-kvc_status kvc_loop_bring_up(const struct kvc_run_options *options, struct kvc_server *server,
-                             struct kvc_error *err)
-{
-    KVC_GUARD(kvc_target_start(&server->target, server->has_setup ? &server->setup : NULL, err));
-    const kvc_status status =
-        kvc_facts_probe(&server->target, &options->facts, &server->facts, err);
-    if (status == KVC_OK) {
-        server->state = KVC_SERVER_UP;
-        return KVC_OK;
-    }
-    explain_mock(&server->target, err);
-    kvc_target_stop(&server->target);
-    return status;
-}
 
 static void add_problem(struct kvc_loop *loop, const char *text)
 {
@@ -73,52 +48,8 @@ static void restart_server(struct kvc_loop *loop, struct kvc_server *server)
         lose_server(loop, server, NULL);
         return;
     }
-    kvc_target_stop(&server->target);
-    if (kvc_target_start(&server->target, server->has_setup ? &server->setup : NULL, &err) ==
-        KVC_OK)
-        kvc_facts_readdress(&server->target, &server->facts);
-    else if (err.status != KVC_EINTERRUPTED)
+    if (kvc_server_start_again(server, &err) != KVC_OK && err.status != KVC_EINTERRUPTED)
         lose_server(loop, server, &err);
-}
-
-/* Does what a check asks: ends its server, or starts it again. */
-static void serve_control(struct kvc_server *server, const struct kvc_control_request *request,
-                          struct kvc_control_reply *reply)
-{
-    struct kvc_error err = KVC_ERROR_INIT;
-    *reply = (struct kvc_control_reply){0};
-    if (!server->target.ops->can_restart) {
-        snprintf(reply->problem, sizeof(reply->problem), "this server is not ours to start");
-        return;
-    }
-    if (!request->start) {
-        kvc_target_end(&server->target, request->ending);
-        server->was_ended = true;
-        reply->done = true;
-        return;
-    }
-    kvc_target_stop(&server->target);
-    server->target.l2_bytes = request->l2_bytes;
-    if (kvc_target_start(&server->target, server->has_setup ? &server->setup : NULL, &err) !=
-        KVC_OK) {
-        snprintf(reply->problem, sizeof(reply->problem), "%s", err.what);
-        return;
-    }
-    kvc_facts_readdress(&server->target, &server->facts);
-    server->was_ended = request->l2_bytes != 0; /* it is not what others expect */
-    reply->done = true;
-    memcpy(reply->rpc_url, server->target.rpc_url, sizeof(reply->rpc_url));
-    memcpy(reply->http_url, server->target.http_url, sizeof(reply->http_url));
-}
-
-static void take_control(const struct kvc_entry *entry)
-{
-    struct kvc_control_request request;
-    struct kvc_control_reply reply;
-    while (kvc_control_take(entry->job.control_fd, &request)) {
-        serve_control(entry->server, &request, &reply);
-        kvc_control_answer(entry->job.control_fd, &reply);
-    }
 }
 
 /* ---- results ---- */
@@ -341,7 +272,7 @@ static bool server_is_up(struct kvc_loop *loop, struct kvc_server *server)
     if (server->state != KVC_SERVER_DOWN)
         return server->state == KVC_SERVER_UP;
     struct kvc_error err = KVC_ERROR_INIT;
-    if (kvc_loop_bring_up(loop->options, server, &err) == KVC_OK)
+    if (kvc_server_bring_up(loop->options, server, &err) == KVC_OK)
         return true;
     if (err.status != KVC_EINTERRUPTED)
         lose_server(loop, server, &err);
@@ -425,7 +356,7 @@ static void check_jobs(struct kvc_loop *loop)
         if (entry->state != KVC_ENTRY_RUNNING)
             continue;
         kvc_job_read(&entry->job);
-        take_control(entry);
+        kvc_server_control(entry);
         kvc_job_check(&entry->job, kvc_now_ms());
         if (entry->job.ended)
             end_check(loop, entry);

@@ -17,9 +17,6 @@ struct kvc_loop {
     struct kvc_buffer problems; /* lines */
 };
 
-/* Starts a server and finds out what it can do. */
-kvc_status kvc_loop_bring_up(const struct kvc_run_options *options, struct kvc_server *server,
-                             struct kvc_error *err);
 /* Runs until every entry is done or the run is stopped; then every entry has been reported. */
 void kvc_loop_run(struct kvc_loop *loop);
 

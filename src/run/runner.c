@@ -12,6 +12,7 @@
 
 #include "src/base/clock.h"
 #include "src/run/loop.h"
+#include "src/run/servers.h"
 
 enum {
     EXIT_UNEXPECTED = 1,
@@ -250,7 +251,7 @@ kvc_status kvc_run(const struct kvc_run_options *given, struct kvc_summary *summ
     KVC_GUARD(take_over_signals(&signals, err));
     struct kvc_plan plan;
     kvc_plan_open(&options, &plan);
-    kvc_status status = kvc_loop_bring_up(&options, &plan.servers[0], err);
+    kvc_status status = kvc_server_bring_up(&options, &plan.servers[0], err);
     if (status == KVC_OK)
         status = run_plan(&options, &plan, signals.fd, summary, err);
     else

@@ -67,7 +67,7 @@ static void drops_least_recent(struct kvc_ctx *ctx)
     kvc_crowd(ctx, worker, chunks - 5); /* used after the LOOKUP */
     kvc_expect_true(ctx, "success of the retrieve",
                     kvc_retrieve(ctx, worker, &used, kvc_chunk_blocks(ctx, worker, 2), 0));
-    kvc_crowd(ctx, worker, 4); /* two more than there is room for */
+    kvc_crowd(ctx, worker, 3); /* one more than there is room for */
     kvc_expect_hits(ctx, worker, &used, 2);
     kvc_expect_hits(ctx, worker, &unused, 0);
 }
