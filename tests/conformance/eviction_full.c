@@ -134,7 +134,8 @@ static void fits_no_piece(struct kvc_ctx *ctx)
         kvc_expect_slots_stamped(ctx, worker, &held[i].key, held[i].slot, 0);
         kvc_commit_retrieve(ctx, worker, &held[i].key);
     }
-    kvc_prepare_slots(ctx, wide, &key, 2);
+    kvc_expect_int(ctx, "slots of PREPARE_STORE once there is room",
+                   (int64_t)soon_prepared(ctx, wide, &key)->slots.count, 2);
 }
 KVC_CHECK(
     fits_no_piece, .id = "eviction/room-in-pieces",
