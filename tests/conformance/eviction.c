@@ -1,4 +1,5 @@
 /* When the pool is full: what goes to make room, and what must stay. */
+#include "src/base/clock.h"
 #include "tests/conformance/eviction_fixture.h"
 
 static void makes_room(struct kvc_ctx *ctx)
@@ -79,6 +80,63 @@ KVC_CHECK(
                 "LOOKUP a and b",
     .level = KVC_LEVEL_OBSERVED, .flags = KVC_FLAG_EXCLUSIVE, .paths = KVC_PATHS_ALL,
     .setup = &kvc_tiny_pool, .run = drops_least_recent);
+
+/* ---- room that is made ahead of need ---- */
+
+enum { HOUSEKEEPING_MS = 1200 }; /* room is made once a second */
+
+static void leaves_locked_alone(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_crowding_worker(ctx);
+    const struct kvc_key key = kvc_fill_with_locked(ctx, worker);
+    kvc_sleep_ms(HOUSEKEEPING_MS);
+    kvc_retrieve_in_pairs(ctx, worker, &key, 0);
+}
+KVC_CHECK(leaves_locked_alone, .id = "eviction/full-of-locked-stays",
+          .clause =
+              "A pool full of locked chunks stays as it is while nobody asks for anything, and "
+              "each of them can be retrieved.",
+          .source = "protocol 4.6, 4.16, B28",
+          .exchange = "REGISTER, store until the pool is full, LOOKUP; a pause; retrieve",
+          .level = KVC_LEVEL_MUST, .flags = KVC_FLAG_EXCLUSIVE, .setup = &kvc_tiny_pool,
+          .run = leaves_locked_alone);
+
+static int64_t count_found(struct kvc_ctx *ctx, struct kvc_worker *worker,
+                           const struct kvc_key *keys, int64_t count)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++)
+        found += kvc_peek(ctx, worker, &keys[i]);
+    return found;
+}
+
+static void drops_a_fifth(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_crowding_worker(ctx);
+    const int64_t count = kvc_pool_chunks(worker) - 1;
+    struct kvc_key *keys = kvc_arena_alloc_array(kvc_ctx_arena(ctx), (size_t)count, sizeof *keys);
+    for (int64_t i = 0; i < count; i++) {
+        keys[i] = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
+        kvc_store_stamped(ctx, worker, &keys[i], kvc_chunk_blocks(ctx, worker, 1), 0);
+    }
+    const int64_t deadline = kvc_now_ms() + 2 * HOUSEKEEPING_MS;
+    int64_t found = count;
+    while (found == count && kvc_now_ms() < deadline) {
+        kvc_sleep_ms(100);
+        found = count_found(ctx, worker, keys, count);
+    }
+    KVC_EXPECT(ctx, found >= count - count / 5,
+               "of %lld chunks in a pool that holds one more, %lld are left", (long long)count,
+               (long long)found);
+}
+KVC_CHECK(drops_a_fifth, .id = "eviction/a-fifth-at-most",
+          .clause = "Where room is made before it is needed, no more than a fifth of the chunks go "
+                    "at once.",
+          .source = "protocol 4.16",
+          .exchange = "REGISTER, store until the pool has room for one chunk more, LOOKUP of each "
+                      "until one is gone",
+          .level = KVC_LEVEL_OBSERVED, .flags = KVC_FLAG_EXCLUSIVE, .setup = &kvc_tiny_pool,
+          .run = drops_a_fifth);
 
 /* ---- locked chunks that are let go ---- */
 

@@ -115,15 +115,22 @@ static int64_t places_between(const struct kvc_worker *worker, const struct held
     return places + (worker->pool_size - end) / bytes;
 }
 
-static void fits_no_piece(struct kvc_ctx *ctx)
+/* A worker of another model whose chunks are twice as large. */
+static struct kvc_worker *open_wide(struct kvc_ctx *ctx, const struct kvc_worker *worker)
 {
-    struct kvc_worker *worker = kvc_crowding_worker(ctx);
     struct kvc_worker_options options = worker->options;
     options.model_name = kvc_fresh_name(ctx, "model");
     options.instance_id = kvc_fresh_instance_id(ctx);
     options.geometry.groups[0].head_size *= 2;
-    struct kvc_worker *wide = kvc_open_worker(ctx, &options);
-    const int64_t bytes = kvc_geometry_chunk_bytes(&options.geometry, options.chunk_size);
+    return kvc_open_worker(ctx, &options);
+}
+
+static void fits_no_piece(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_crowding_worker(ctx);
+    struct kvc_worker *wide = open_wide(ctx, worker);
+    const int64_t bytes =
+        kvc_geometry_chunk_bytes(&wide->options.geometry, wide->options.chunk_size);
     size_t count;
     const struct held *held = hold_every_second(ctx, worker, &count);
     if (places_between(worker, held, count, bytes) != 1)
@@ -151,6 +158,33 @@ KVC_CHECK(
         "COMMIT_RETRIEVE of the others, CLEAR, PREPARE_STORE",
     .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL | KVC_NEED_ENGINE_DRIVEN,
     .flags = KVC_FLAG_EXCLUSIVE, .setup = &kvc_tiny_pool, .run = fits_no_piece);
+
+/* What was used last goes last: read from the last chunk to the first, they are dropped in that order. */
+static void joins_pieces(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_crowding_worker(ctx);
+    struct kvc_worker *wide = open_wide(ctx, worker);
+    const int64_t chunks = kvc_pool_chunks(wide);
+    const struct kvc_key small = kvc_fill_with_locked(ctx, worker);
+    const struct kvc_key key = kvc_key_for(ctx, wide, kvc_fresh_chunks(ctx, chunks));
+    for (int64_t i = kvc_pool_chunks(worker) - 1; i >= 0; i--) {
+        const struct kvc_key one = kvc_key_chunks(worker, &small, i, 1);
+        kvc_expect_true(ctx, "success of the retrieve",
+                        kvc_retrieve(ctx, worker, &one, kvc_chunk_blocks(ctx, worker, 1), 0));
+    }
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(&wide->rpc, true, &err), &err);
+    kvc_prepare_slots(ctx, wide, &key, chunks);
+}
+KVC_CHECK(joins_pieces, .id = "eviction/cleared-pool-is-whole",
+          .clause =
+              "A pool that was full of small chunks and was cleared has room for large ones, as "
+              "many as it holds.",
+          .source = "protocol 4.10, 4.15, 4.16, B55",
+          .exchange = "REGISTER x 2, store until the pool is full, LOOKUP, retrieve from the last "
+                      "chunk to the first, CLEAR, PREPARE_STORE of chunks of twice the size",
+          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_POOL | KVC_NEED_ENGINE_DRIVEN,
+          .flags = KVC_FLAG_EXCLUSIVE, .setup = &kvc_tiny_pool, .run = joins_pieces);
 
 /* ---- reservations that fill the pool and are given up ---- */
 

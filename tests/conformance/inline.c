@@ -198,6 +198,24 @@ KVC_CHECK(wrong_shape, .id = "inline/wrong-shape",
           .variants = (const char *const[]){"one-dimension", "axes-exchanged", "half", NULL},
           .run = wrong_shape);
 
+static void wrong_dtype(struct kvc_ctx *ctx)
+{
+    struct kvc_worker *worker = kvc_default_worker(ctx);
+    const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
+    struct kvc_inline_tensor *tensors = chunk_tensors(ctx, worker, &key, 0);
+    const bool is_half = kvc_str_is(tensors[0].dtype, "float16");
+    tensors[0].dtype = kvc_str_of(is_half ? "bfloat16" : "float16");
+    kvc_expect_false(ctx, "the answer of COMMIT_STORE", commit(ctx, worker, &key, tensors, 2));
+    kvc_expect_hits(ctx, worker, &key, 0);
+}
+
+KVC_CHECK(wrong_dtype, .id = "inline/wrong-dtype",
+          .clause = "COMMIT_STORE of a tensor of another dtype than registered answers false, and "
+                    "that chunk is no hit: it could not come back as it was given.",
+          .source = "protocol 4.11, B33", .exchange = "COMMIT_STORE, LOOKUP",
+          .level = KVC_LEVEL_SHOULD, .needs = KVC_NEED_NO_POOL | KVC_NEED_ENGINE_DRIVEN,
+          .dtypes = (const char *const[]){"float16", "bfloat16", NULL}, .run = wrong_dtype);
+
 static void too_few_tensors(struct kvc_ctx *ctx)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);

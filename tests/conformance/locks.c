@@ -71,11 +71,12 @@ KVC_CHECK(frees_what_lookup_took, .id = "locks/free",
           .source = "protocol 4.8, B26", .exchange = "REGISTER, store, LOOKUP, FREE, retrieve",
           .level = KVC_LEVEL_SHOULD, .paths = KVC_PATHS_ALL, .run = frees_what_lookup_took);
 
-static const char *const freed_ranges[] = {"none", "first-half", "second-half", "one-chunk", NULL};
-static const int64_t freed_first[] = {1, 0, 2, 3};
-static const int64_t freed_chunks[] = {0, 2, 2, 1};
-static const int64_t kept_first[] = {0, 2, 0, 0};
-static const int64_t kept_chunks[] = {4, 2, 2, 3};
+static const char *const freed_ranges[] = {
+    "none", "first-half", "second-half", "one-chunk", "far-behind-the-tokens", NULL};
+static const int64_t freed_first[] = {1, 0, 2, 3, 2};
+static const int64_t freed_chunks[] = {0, 2, 2, 1, (int64_t)1 << 36};
+static const int64_t kept_first[] = {0, 2, 0, 0, 0};
+static const int64_t kept_chunks[] = {4, 2, 2, 3, 2};
 
 static void frees_only_range(struct kvc_ctx *ctx)
 {
@@ -88,7 +89,9 @@ static void frees_only_range(struct kvc_ctx *ctx)
     expect_locked(ctx, &stored, &stored.key, kept_first[i], kept_chunks[i]);
 }
 KVC_CHECK(frees_only_range, .id = "locks/free-range",
-          .clause = "FREE_LOOKUP_LOCKS of a part of the chunks leaves the others locked.",
+          .clause =
+              "FREE_LOOKUP_LOCKS of a part of the chunks leaves the others locked, also where its "
+              "window ends far behind the tokens.",
           .source = "protocol 4.8, B26",
           .exchange = "REGISTER, store, LOOKUP, FREE, retrieve the rest", .level = KVC_LEVEL_MUST,
           .paths = KVC_PATHS_ALL, .variants = freed_ranges, .run = frees_only_range);

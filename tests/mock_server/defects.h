@@ -144,6 +144,7 @@
     /* eviction */                                                                                 \
     X(EVICTS_LOCKED, "evicts-locked", "room is made by dropping locked chunks, too", "B28") \
     X(EVICTS_NOTHING, "evicts-nothing", "a full pool stays full", "B17") \
+    X(EVICTS_HALF, "evicts-half", "when the pool is nearly full half of its chunks are dropped at once", "implementer's slip") \
     X(USE_NOT_NOTED, "use-not-noted", "the chunk that was stored first goes first, however often it is used", "implementer's slip") \
     X(EVICTS_PENDING, "evicts-pending", "room is made by giving away slots that a worker is still writing", "N05") \
     X(DROPPED_ROOM_LOST, "dropped-room-lost", "the room of a reservation that is given up is never used again", "N09") \
@@ -224,6 +225,7 @@
     X(INLINE_FLAT, "inline-flat", "inline tensors have one dimension", "B53") \
     X(INLINE_BAD_STAYS_RESERVED, "inline-bad-stays-reserved", "inline data of a wrong shape leave their chunks reserved", "B33") \
     X(INLINE_SHAPE_UNCHECKED, "inline-shape-unchecked", "inline data of any shape are taken if the size is right", "B53") \
+    X(INLINE_DTYPE_UNCHECKED, "inline-dtype-unchecked", "inline data of any dtype are taken if shape and size are right", "4.11: 0.5.1") \
     X(INLINE_REFUSED, "inline-refused", "a server with a pool does not answer COMMIT_STORE with data", "B64") \
     X(INLINE_EMPTY_SLOTS, "inline-empty-slots", "without a pool PREPARE_STORE answers with an empty list of slots", "B64") \
     X(INLINE_EMPTY_FALSE, "inline-empty-false", "COMMIT_STORE of no tensor for an empty window answers false", "implementer's slip") \

@@ -7,6 +7,7 @@
 /* Usage above which, and the share of the objects of which, is evicted (protocol.md 4.16). */
 #define EVICTION_WATERMARK 0.8
 #define EVICTION_SHARE     0.2
+#define TOO_LARGE_A_SHARE  0.5 /* a defect */
 
 enum {
     SWEEP_MS = 1000,
@@ -33,7 +34,10 @@ static void reap(struct mock *mock, enum mock_mode mode)
 static void sweep(struct mock *mock)
 {
     if ((double)mock->pool.used > EVICTION_WATERMARK * (double)mock->pool.size)
-        mock_store_evict(&mock->store, EVICTION_SHARE, mock->now_ms);
+        mock_store_evict(&mock->store,
+                         mock_has(mock, MOCK_DEFECT_EVICTS_HALF) ? TOO_LARGE_A_SHARE
+                                                                 : EVICTION_SHARE,
+                         mock->now_ms);
     mock_sessions_expire(&mock->sessions, mock->now_ms - mock->options.session_ttl_ms);
     for (int mode = 0; mode < MOCK_MODE_COUNT; mode++)
         reap(mock, (enum mock_mode)mode);

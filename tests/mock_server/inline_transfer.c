@@ -16,7 +16,8 @@ static bool is_chunk(const struct mock *mock, const struct mock_instance *instan
                      const struct kvc_inline_tensor *tensor)
 {
     const struct mock_part *part = &instance->layout.parts[0];
-    return kvc_dtype_find(tensor->dtype) == part->dtype &&
+    return (kvc_dtype_find(tensor->dtype) == part->dtype ||
+            mock_has(mock, MOCK_DEFECT_INLINE_DTYPE_UNCHECKED)) &&
            (int64_t)tensor->data.size == instance->layout.bytes &&
            (shape_is(part, tensor->shape) || mock_has(mock, MOCK_DEFECT_INLINE_SHAPE_UNCHECKED));
 }
