@@ -217,6 +217,9 @@ static void frees_locks(struct kvc_ctx *ctx)
     kvc_sleep_ms(2 * kvc_ctx_setup(ctx)->read_ttl_ms);
     kvc_expect_false(ctx, "success of a retrieve with the locks of a client killed long ago",
                      kvc_retrieve(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, CHUNKS), 0));
+    /* LMCache 0.5.6 releases what a refused RETRIEVE did not hold a little after its answer, whoever holds it
+     * then: not what is asked here. */
+    kvc_sleep_ms(kvc_ctx_facts(ctx)->silence_ms);
     const struct kvc_key again = kvc_key_renamed(ctx, &key);
     kvc_retrieve_stamped(ctx, worker, &again, kvc_chunk_blocks(ctx, worker, CHUNKS), 0);
 }
