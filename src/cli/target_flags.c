@@ -142,12 +142,20 @@ static kvc_status unknown_defect(const char *name, struct kvc_error *err)
 
 static kvc_status refuse_setup(const char *text, struct kvc_error *err)
 {
-    kvc_fail(err, KVC_EUSAGE,
-             "'%s' is not accepted: give pool, no-pool, lease or reap, =, and what "
-             "to add to the command",
-             kvc_text_show(kvc_str_of(text)).text);
+    kvc_fail(
+        err, KVC_EUSAGE,
+        "'%s' is not accepted: give pool, no-pool, lease or reap, =, and what to add to the command, "
+        "with {pool_bytes} or {pool_gb}, {lease_seconds}, {reap_seconds} in it",
+        kvc_text_show(kvc_str_of(text)).text);
     kvc_error_set_where(err, "--setup");
     return KVC_EUSAGE;
+}
+
+/* Without one of its values a server would be set up alike for every check. */
+static bool has_value(const char *arguments, const char *const values[2])
+{
+    return values[0] == NULL || strstr(arguments, values[0]) != NULL ||
+           (values[1] != NULL && strstr(arguments, values[1]) != NULL);
 }
 
 static kvc_status resolve_setups(const struct kvc_texts *setups,
@@ -156,18 +164,21 @@ static kvc_status resolve_setups(const struct kvc_texts *setups,
     const struct {
         const char *name;
         const char **arguments;
+        const char *values[2]; /* one of which it must have */
     } rows[] = {
-        {"pool=", &arguments->pool},
-        {"no-pool=", &arguments->no_pool},
-        {"lease=", &arguments->lease},
-        {"reap=", &arguments->reap},
+        {"pool=", &arguments->pool, {"{pool_bytes}", "{pool_gb}"}},
+        {"no-pool=", &arguments->no_pool, {NULL}},
+        {"lease=", &arguments->lease, {"{lease_seconds}"}},
+        {"reap=", &arguments->reap, {"{reap_seconds}"}},
     };
     for (size_t i = 0; i < setups->count; i++) {
         bool known = false;
         for (size_t row = 0; row < KVC_COUNT_OF(rows) && !known; row++) {
-            known = strncmp(setups->items[i], rows[row].name, strlen(rows[row].name)) == 0;
+            const char *text = setups->items[i] + strlen(rows[row].name);
+            known = strncmp(setups->items[i], rows[row].name, strlen(rows[row].name)) == 0 &&
+                    has_value(text, rows[row].values);
             if (known)
-                *rows[row].arguments = setups->items[i] + strlen(rows[row].name);
+                *rows[row].arguments = text;
         }
         if (!known)
             return refuse_setup(setups->items[i], err);

@@ -139,6 +139,23 @@ static kvc_status read_items(const char *flag, char *text, reader read,
     return KVC_OK;
 }
 
+/* A limit about nothing that is measured would hold whatever comes. */
+static kvc_status check_minimums(const struct kvc_transfer_lists *lists, struct kvc_error *err)
+{
+    for (size_t i = 0; i < lists->plan->minimum_count; i++) {
+        const char *operation = lists->plan->minimums[i].operation;
+        size_t at = 0;
+        while (at < lists->operation_count && lists->plan->operations[at] != operation)
+            at++;
+        if (at < lists->operation_count)
+            continue;
+        kvc_fail(err, KVC_EUSAGE, "%s is not measured: add it to --operation", operation);
+        kvc_error_set_where(err, "--min-ratio");
+        return KVC_EUSAGE;
+    }
+    return KVC_OK;
+}
+
 kvc_status kvc_transfer_lists_read(const struct kvc_transfer_flags *flags,
                                    struct kvc_transfer_lists *lists, struct kvc_error *err)
 {
@@ -166,5 +183,5 @@ kvc_status kvc_transfer_lists_read(const struct kvc_transfer_flags *flags,
         free(text);
         KVC_GUARD(status);
     }
-    return KVC_OK;
+    return check_minimums(lists, err);
 }

@@ -127,11 +127,18 @@ struct kvc_engine_stream *kvc_engine_stream_new(const char *url, struct curl_sli
 
 /* ---- the outcome ---- */
 
+/* More than any engine takes, and few enough to be added up. */
+enum { MOST_PROMPT_TOKENS = 1 << 30 };
+
 static kvc_status judge_tokens(const struct kvc_engine_stream *stream, struct kvc_error *err)
 {
     const struct kvc_engine_reply *reply = &stream->reply;
     if (reply->completion_tokens < 0)
         return kvc_fail(err, KVC_EFORMAT, "the engine sent no usage: its tokens cannot be counted");
+    if (reply->prompt_tokens < 1 || reply->prompt_tokens > MOST_PROMPT_TOKENS)
+        return kvc_fail(err, KVC_EFORMAT,
+                        "the usage counts %lld prompt tokens, which no prompt has",
+                        (long long)reply->prompt_tokens);
     if (reply->completion_tokens == 0)
         return kvc_fail(err, KVC_EFORMAT, "the engine generated no token");
     if (reply->completion_tokens > stream->request.max_tokens)

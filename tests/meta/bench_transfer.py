@@ -79,6 +79,11 @@ class Limits(unittest.TestCase):
                     "check=0.00001,gather=0.00001")
         self.assertEqual((run.returncode, run.stderr), (0, ""))
 
+    def test_a_limit_about_nothing_is_2(self):
+        run = bench(*SMALL, "--bytes", "8K", "--operation", "check", "--min-ratio", "gather=0.5")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("gather is not measured", run.stderr)
+
     def test_an_interrupted_run_says_so(self):
         run = subprocess.Popen([PROGRAM, "bench", "transfer", "--repeat", "1000", "--bytes", "32M"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

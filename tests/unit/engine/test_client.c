@@ -113,6 +113,8 @@ static const struct {
     {HEAD TEXT("x") FINISH END, KVC_EFORMAT, "sent no usage"},
     {HEAD USAGE("12", "0") END, KVC_EFORMAT, "generated no token"},
     {HEAD TEXT("x") USAGE("12", "3") END, KVC_EFORMAT, "counts 3 generated tokens, at most 2"},
+    {HEAD TEXT("x") USAGE("0", "1") END, KVC_EFORMAT, "counts 0 prompt tokens"},
+    {HEAD TEXT("x") USAGE("9223372036854775807", "1") END, KVC_EFORMAT, "prompt tokens, which no"},
     {HEAD TEXT("x"), KVC_ELOST, "ended halfway, after 1 events"},
     {HEAD TEXT("x") "data: {\"choi", KVC_ELOST, "ended halfway, after 1 events"},
     {HEAD, KVC_ELOST, "ended halfway, after 0 events"},
