@@ -160,7 +160,7 @@ void kvc_engine_error_text(struct kvc_str body, struct kvc_buffer *out)
         append_error(root, &words);
     json_decref(root);
     /* Who is no engine may answer with a page. */
-    const char *line_end = memchr(body.data, '\n', body.size);
+    const char *line_end = body.size > 0 ? memchr(body.data, '\n', body.size) : NULL;
     if (words.size == 0 && line_end != NULL)
         body.size = (size_t)(line_end - body.data);
     append_words(words.size > 0 ? view(&words) : body, out);
