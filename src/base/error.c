@@ -72,6 +72,17 @@ void kvc_error_prepend_where(struct kvc_error *err, const char *format, ...)
     memcpy(err->where, joined, sizeof(joined));
 }
 
+void kvc_error_append(struct kvc_error *err, const char *format, ...)
+{
+    if (err == NULL)
+        return;
+    const size_t used = strlen(err->what);
+    va_list args;
+    va_start(args, format);
+    write_text(err->what + used, sizeof(err->what) - used, format, args);
+    va_end(args);
+}
+
 void kvc_error_line(const struct kvc_error *err, char *out, unsigned long out_size)
 {
     if (out_size == 0)

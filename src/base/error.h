@@ -58,6 +58,10 @@ kvc_status kvc_error_set_got(struct kvc_error *err, const char *format, ...)
 void kvc_error_prepend_where(struct kvc_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Puts more behind err->what: "cannot reach x" + "; is there …?". */
+void kvc_error_append(struct kvc_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Writes the whole error as one line into out (always NUL-terminated). */
 void kvc_error_line(const struct kvc_error *err, char *out, unsigned long out_size);
 

@@ -61,9 +61,8 @@ static void explain_default(const struct kvc_target_flags *flags, struct kvc_err
     if (flags->rpc_url != NULL || flags->launch != NULL || flags->defects.count > 0 ||
         err->status != KVC_ECONNECT)
         return;
-    const size_t used = strlen(err->what);
-    snprintf(err->what + used, sizeof(err->what) - used,
-             "; that is where LMCache serves by default: give --rpc-url or --launch for another "
+    kvc_error_append(
+        err, "; that is where LMCache serves by default: give --rpc-url or --launch for another "
              "server, and start `kvconform mock` for the bundled one");
 }
 

@@ -15,9 +15,8 @@ static void explain_mock(const struct kvc_target *target, struct kvc_error *err)
 {
     if (err == NULL || err->status != KVC_ECONNECT || strcmp(target->ops->name, "mock") != 0)
         return;
-    const size_t used = strlen(err->what);
-    snprintf(err->what + used, sizeof(err->what) - used,
-             "; that is the bundled mock server, which listens: is there no loopback interface?");
+    kvc_error_append(err, "; that is the bundled mock server, which listens: is there no loopback "
+                          "interface?");
 }
 
 kvc_status kvc_server_bring_up(const struct kvc_run_options *options, struct kvc_server *server,

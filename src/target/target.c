@@ -43,10 +43,9 @@ static void doubt_dialect(const struct kvc_target *target, struct kvc_error *err
     if (err == NULL || target->options.dialect == NULL ||
         (err->status != KVC_EFORMAT && err->status != KVC_ETIMEOUT))
         return;
-    const size_t used = strlen(err->what);
-    snprintf(err->what + used, sizeof(err->what) - used,
-             "; does the server speak dialect %s? Without --dialect kvconform finds out",
-             target->options.dialect->name);
+    kvc_error_append(err,
+                     "; does the server speak dialect %s? Without --dialect kvconform finds out",
+                     target->options.dialect->name);
 }
 
 static int64_t round_up(int64_t value, int64_t unit)

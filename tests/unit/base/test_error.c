@@ -114,3 +114,16 @@ Test(error, statuses_have_names)
     cr_assert_str_eq(kvc_status_name(KVC_EINTERRUPTED), "interrupted");
     cr_assert_str_eq(kvc_status_name((kvc_status)99), "unknown");
 }
+
+Test(error, more_is_put_behind_what_is_said)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_fail(&err, KVC_ECONNECT, "cannot reach %s", "x");
+    kvc_error_append(&err, "; is there %s?", "one");
+    cr_assert_str_eq(err.what, "cannot reach x; is there one?");
+    cr_assert_eq(err.status, KVC_ECONNECT);
+    for (size_t i = 0; i < sizeof(err.what); i++)
+        kvc_error_append(&err, "more");
+    cr_assert_lt(strlen(err.what), sizeof(err.what));
+    kvc_error_append(NULL, "nobody asks");
+}
