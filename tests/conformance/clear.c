@@ -2,18 +2,12 @@
 #include "tests/conformance/fixture.h"
 #include "tests/conformance/transfer_fixture.h"
 
-static void clear(struct kvc_ctx *ctx, bool force)
-{
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(kvc_ctx_rpc(ctx), force, &err), &err);
-}
-
 static void expect_nothing_after(struct kvc_ctx *ctx, bool force)
 {
     struct kvc_worker *worker = kvc_default_worker(ctx);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
-    clear(ctx, force);
+    kvc_clear(ctx, force);
     kvc_expect_hits(ctx, worker, &key, 0);
 }
 
@@ -46,7 +40,7 @@ static void stores_again(struct kvc_ctx *ctx)
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     const struct kvc_key again = kvc_key_renamed(ctx, &key);
     kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
-    clear(ctx, true);
+    kvc_clear(ctx, true);
     kvc_store_stamped(ctx, worker, &again, kvc_chunk_blocks(ctx, worker, 2), 1);
     kvc_retrieve_stamped(ctx, worker, &again, kvc_chunk_blocks(ctx, worker, 2), 1);
 }
@@ -69,7 +63,7 @@ static void spares_locked(struct kvc_ctx *ctx)
     kvc_store_stamped(ctx, worker, &locked, blocks, 0);
     kvc_store_stamped(ctx, worker, &other, blocks, 1);
     kvc_expect_int(ctx, "chunks found", kvc_lookup(ctx, worker, &locked), 2);
-    clear(ctx, false);
+    kvc_clear(ctx, false);
     kvc_expect_hits(ctx, worker, &other, 0);
     kvc_poison(worker);
     kvc_expect_true(ctx, "success of the retrieve", kvc_retrieve(ctx, worker, &locked, blocks, 0));
@@ -90,7 +84,7 @@ static void forces_locked(struct kvc_ctx *ctx)
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2));
     kvc_store_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0);
     kvc_expect_int(ctx, "chunks found", kvc_lookup(ctx, worker, &key), 2);
-    clear(ctx, true);
+    kvc_clear(ctx, true);
     kvc_poison(worker);
     kvc_expect_false(ctx, "success of a retrieve of dropped chunks",
                      kvc_retrieve(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 2), 0));
@@ -112,7 +106,7 @@ static void spares_pending(struct kvc_ctx *ctx)
     struct kvc_worker *worker = kvc_default_worker(ctx);
     const struct kvc_key key = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
     const struct kvc_transfer_context *context = kvc_prepare_slots(ctx, worker, &key, 1);
-    clear(ctx, false);
+    kvc_clear(ctx, false);
     kvc_stamp_slots(ctx, worker, &key, context, 0);
     kvc_expect_true(ctx, "COMMIT_STORE after CLEAR", kvc_commit_store(ctx, worker, &key));
     kvc_retrieve_stamped(ctx, worker, &key, kvc_chunk_blocks(ctx, worker, 1), 0);
@@ -133,7 +127,7 @@ static void publishes_nothing_dropped(struct kvc_ctx *ctx)
     const struct kvc_key dropped = kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 1));
     const struct kvc_key later = kvc_key_for(ctx, other, kvc_fresh_chunks(ctx, 1));
     kvc_prepare_slots(ctx, worker, &dropped, 1);
-    clear(ctx, true);
+    kvc_clear(ctx, true);
     kvc_store_stamped(ctx, other, &later, kvc_chunk_blocks(ctx, other, 1), 1);
     kvc_commit_store(ctx, worker, &dropped); /* true or false: both are seen */
     kvc_expect_hits(ctx, worker, &dropped, 0);

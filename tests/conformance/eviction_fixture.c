@@ -11,12 +11,6 @@ const struct kvc_target_setup kvc_tiny_pool_short_lease = {.name = "tiny-pool-sh
                                                            .read_ttl_ms = LEASE_MS,
                                                            .write_ttl_ms = LEASE_MS};
 
-static void empty_cache(struct kvc_ctx *ctx)
-{
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(kvc_ctx_rpc(ctx), true, &err), &err);
-}
-
 struct kvc_worker *kvc_crowding_worker(struct kvc_ctx *ctx)
 {
     struct kvc_worker_options options = kvc_worker_defaults(ctx);
@@ -24,7 +18,7 @@ struct kvc_worker *kvc_crowding_worker(struct kvc_ctx *ctx)
     group->head_size = 1;
     const int64_t smallest = kvc_geometry_chunk_bytes(&options.geometry, options.chunk_size);
     group->head_size = KVC_TINY_POOL_BYTES / POOL_CHUNKS / smallest;
-    empty_cache(ctx);
+    kvc_clear(ctx, true);
     return kvc_open_worker(ctx, &options);
 }
 

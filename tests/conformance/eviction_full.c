@@ -141,8 +141,7 @@ static void fits_no_piece(struct kvc_ctx *ctx)
         kvc_expect_slots_stamped(ctx, worker, &held[i].key, held[i].slot, 0);
         kvc_commit_retrieve(ctx, worker, &held[i].key);
     }
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(&wide->rpc, true, &err), &err);
+    kvc_clear(ctx, true);
     kvc_prepare_slots(ctx, wide, &key, 2);
 }
 KVC_CHECK(
@@ -172,8 +171,7 @@ static void joins_pieces(struct kvc_ctx *ctx)
         kvc_expect_true(ctx, "success of the retrieve",
                         kvc_retrieve(ctx, worker, &one, kvc_chunk_blocks(ctx, worker, 1), 0));
     }
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(&wide->rpc, true, &err), &err);
+    kvc_clear(ctx, true);
     kvc_prepare_slots(ctx, wide, &key, chunks);
 }
 KVC_CHECK(joins_pieces, .id = "eviction/cleared-pool-is-whole",
@@ -210,7 +208,7 @@ static void room_returns(struct kvc_ctx *ctx)
     if (kvc_ctx_variant_is(ctx, "instance-leaves"))
         kvc_expect_ok(ctx, "UNREGISTER", kvc_worker_unregister(worker, &err), &err);
     else
-        kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(&other->rpc, true, &err), &err);
+        kvc_clear(ctx, true);
     kvc_crowd(ctx, other, kvc_pool_chunks(other));
 }
 KVC_CHECK(room_returns, .id = "eviction/abandoned-room-returns",

@@ -227,6 +227,12 @@ struct kvc_worker *kvc_rank_of_two(struct kvc_ctx *ctx, struct kvc_str model, in
     return kvc_open_worker(ctx, &options);
 }
 
+void kvc_clear(struct kvc_ctx *ctx, bool force)
+{
+    struct kvc_error err = KVC_ERROR_INIT;
+    kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(kvc_ctx_rpc(ctx), force, &err), &err);
+}
+
 struct kvc_worker *kvc_sibling_worker(struct kvc_ctx *ctx, const struct kvc_worker *worker)
 {
     struct kvc_worker_options options = worker->options;

@@ -48,6 +48,8 @@ struct kvc_worker *kvc_open_worker(struct kvc_ctx *ctx, const struct kvc_worker_
 struct kvc_worker *kvc_try_worker(struct kvc_ctx *ctx, const struct kvc_worker_options *options);
 /* With the defaults. */
 struct kvc_worker *kvc_default_worker(struct kvc_ctx *ctx);
+/* Empties the server's memory; by force: also of what is locked. For checks that have the server for themselves. */
+void kvc_clear(struct kvc_ctx *ctx, bool force);
 /* A second worker of the same model and geometry as another, with its own instance id and its own
  * connection. */
 struct kvc_worker *kvc_sibling_worker(struct kvc_ctx *ctx, const struct kvc_worker *worker);

@@ -21,7 +21,7 @@ KVC_CHECK(names_files, .id = "l2/file-names",
 static void reads_back(struct kvc_ctx *ctx)
 {
     const struct kvc_stored stored = kvc_l2_store(ctx, kvc_default_worker(ctx), CHUNKS);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_l2_expect(ctx, &stored, CHUNKS, 0);
 }
 KVC_CHECK(reads_back, .id = "l2/round-trip",
@@ -50,7 +50,7 @@ static void finds_no_neighbour(struct kvc_ctx *ctx)
     of_salt.cache_salt = kvc_fresh_name(ctx, "salt");
     const struct kvc_key keys[] = {of_model, of_salt, of_tokens};
     const size_t index = kvc_variant_index(ctx);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_expect_hits(ctx, index == 0 ? other : worker, &keys[index], 0);
     kvc_l2_expect(ctx, &stored, CHUNKS, 0);
 }
@@ -72,7 +72,7 @@ static void serves_no_other_size(struct kvc_ctx *ctx)
     const struct kvc_stored stored =
         kvc_l2_store(ctx, kvc_open_worker(ctx, stores_wide ? &wide : &narrow), 1);
     kvc_worker_unregister(stored.worker, NULL); /* how it is answered is not the matter */
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     struct kvc_worker *reader = kvc_open_worker(ctx, stores_wide ? &narrow : &wide);
     const struct kvc_key key = kvc_key_renamed(ctx, &stored.key);
     bool success = false;
@@ -118,7 +118,7 @@ static void finds_what_loads(struct kvc_ctx *ctx)
     const int64_t lost = lost_chunks[kvc_variant_index(ctx)];
     const struct kvc_stored stored = kvc_l2_store(ctx, kvc_default_worker(ctx), CHUNKS);
     damage(ctx, &stored, lost);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_l2_expect(ctx, &stored, lost, 0);
 }
 KVC_CHECK(finds_what_loads, .id = "l2/failed-load",
@@ -148,10 +148,10 @@ static void keeps_one_whole(struct kvc_ctx *ctx)
     const struct kvc_stored stored = kvc_l2_store(ctx, worker, CHUNKS);
     const struct kvc_key again = kvc_key_renamed(ctx, &stored.key);
     const struct kvc_ints blocks = kvc_chunk_blocks(ctx, worker, CHUNKS);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_store_stamped(ctx, worker, &again, blocks, 1);
     kvc_l2_store(ctx, worker, 1); /* what was stored before it is below by then, or soon */
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     const struct kvc_key key = kvc_key_renamed(ctx, &stored.key);
     kvc_expect_int(ctx, "leading chunks that LOOKUP finds", kvc_lookup(ctx, worker, &key), CHUNKS);
     kvc_poison(worker);
@@ -188,11 +188,11 @@ static void mends(struct kvc_ctx *ctx)
         kvc_fail_errno(&err, "%s", path);
         kvc_ctx_error(ctx, "cutting an object", &err);
     }
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     const struct kvc_key again = kvc_key_renamed(ctx, &stored.key);
     kvc_store_stamped(ctx, worker, &again, kvc_chunk_blocks(ctx, worker, 1), 0);
     await_size(ctx, path, whole.st_size);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_l2_expect(ctx, &stored, 1, 0);
 }
 KVC_CHECK(mends, .id = "l2/mends",

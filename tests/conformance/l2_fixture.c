@@ -72,12 +72,6 @@ struct kvc_stored kvc_l2_store(struct kvc_ctx *ctx, struct kvc_worker *worker, i
     return (struct kvc_stored){worker, key};
 }
 
-void kvc_l2_forget(struct kvc_ctx *ctx)
-{
-    struct kvc_error err = KVC_ERROR_INIT;
-    kvc_expect_ok(ctx, "CLEAR", kvc_rpc_clear(kvc_ctx_rpc(ctx), true, &err), &err);
-}
-
 /* Of what a LOOKUP under this key has found and locked. */
 static void retrieve(struct kvc_ctx *ctx, struct kvc_worker *worker, const struct kvc_key *key,
                      int64_t chunks, uint64_t request)
@@ -107,11 +101,4 @@ int64_t kvc_l2_expect_whole(struct kvc_ctx *ctx, const struct kvc_stored *stored
     const int64_t chunks = kvc_lookup(ctx, stored->worker, &key);
     retrieve(ctx, stored->worker, &key, chunks, request);
     return chunks;
-}
-
-struct kvc_worker *kvc_l2_successor(struct kvc_ctx *ctx, const struct kvc_worker *worker)
-{
-    struct kvc_worker_options options = worker->options;
-    options.instance_id = kvc_fresh_instance_id(ctx);
-    return kvc_open_worker(ctx, &options);
 }

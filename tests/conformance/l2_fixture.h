@@ -27,15 +27,11 @@ bool kvc_l2_is_there(struct kvc_ctx *ctx, const struct kvc_worker *worker,
 void kvc_l2_await(struct kvc_ctx *ctx, const struct kvc_worker *worker, const struct kvc_key *key);
 /* Fresh chunks, stamped as request 0, stored, and below. */
 struct kvc_stored kvc_l2_store(struct kvc_ctx *ctx, struct kvc_worker *worker, int64_t chunks);
-/* Empties the server's memory: what is found from now on comes from below. */
-void kvc_l2_forget(struct kvc_ctx *ctx);
 /* Under a fresh request id: LOOKUP finds exactly so many leading chunks, which are retrieved and hold the
  * stamps of that request. */
 void kvc_l2_expect(struct kvc_ctx *ctx, const struct kvc_stored *stored, int64_t chunks,
                    uint64_t request);
 /* The same for however many it finds; returns how many. */
 int64_t kvc_l2_expect_whole(struct kvc_ctx *ctx, const struct kvc_stored *stored, uint64_t request);
-/* A worker of the same model on a server that was started again. */
-struct kvc_worker *kvc_l2_successor(struct kvc_ctx *ctx, const struct kvc_worker *worker);
 
 #endif

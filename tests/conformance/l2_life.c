@@ -20,7 +20,7 @@ static void is_inherited(struct kvc_ctx *ctx)
     struct kvc_stored stored = kvc_l2_store(ctx, kvc_default_worker(ctx), CHUNKS);
     kvc_ctx_end_server(ctx, endings[kvc_variant_index(ctx)]);
     kvc_ctx_start_server(ctx);
-    stored.worker = kvc_l2_successor(ctx, stored.worker);
+    stored.worker = kvc_sibling_worker(ctx, stored.worker);
     kvc_l2_expect(ctx, &stored, CHUNKS, 0);
 }
 KVC_CHECK(is_inherited, .id = "l2/restart",
@@ -56,7 +56,7 @@ static void leaves_nothing_unfinished(struct kvc_ctx *ctx)
         await_first_file(ctx, &stored);
     kvc_ctx_end_server(ctx, KVC_END_KILL);
     kvc_ctx_start_server(ctx);
-    stored.worker = kvc_l2_successor(ctx, stored.worker);
+    stored.worker = kvc_sibling_worker(ctx, stored.worker);
     kvc_l2_expect_whole(ctx, &stored, 0);
 }
 KVC_CHECK(leaves_nothing_unfinished, .id = "l2/killed-while-storing",
@@ -86,7 +86,7 @@ static void survives_full_store(struct kvc_ctx *ctx)
     kvc_store_stamped(ctx, worker, &stored.key, kvc_chunk_blocks(ctx, worker, CHUNKS), 0);
     kvc_l2_expect(ctx, &stored, CHUNKS, 0); /* in memory there is room */
     kvc_sleep_ms(kvc_ctx_facts(ctx)->silence_ms);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     const int64_t found = kvc_l2_expect_whole(ctx, &stored, 0);
     KVC_EXPECT(ctx, found <= ROOM, "below is room for %d chunks, and %lld are found", ROOM,
                (long long)found);
@@ -150,13 +150,13 @@ static void survives_lost_folder(struct kvc_ctx *ctx)
                                          kvc_key_for(ctx, worker, kvc_fresh_chunks(ctx, 2))};
     kvc_store_stamped(ctx, worker, &meanwhile.key, kvc_chunk_blocks(ctx, worker, 2), 1);
     kvc_l2_expect(ctx, &meanwhile, 2, 1);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_l2_expect_whole(ctx, &before, 0);
     move_back(moved);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_l2_expect(ctx, &before, 2, 0);
     const struct kvc_stored after = kvc_l2_store(ctx, worker, 2);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     kvc_l2_expect(ctx, &after, 2, 0);
 }
 KVC_CHECK(survives_lost_folder, .id = "l2/lost-folder",

@@ -98,7 +98,7 @@ static void keeps_names_apart(struct kvc_ctx *ctx)
     for (size_t i = 0; i < count; i++)
         let_settle(ctx, &stored[i]);
     expect_nothing_outside(ctx, base);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     for (size_t i = 0; i < count; i++)
         kvc_l2_expect_whole(ctx, &stored[i], i);
 }
@@ -133,7 +133,7 @@ static void keeps_salts_apart(struct kvc_ctx *ctx)
     }
     free(longest);
     expect_nothing_outside(ctx, worker->options.model_name);
-    kvc_l2_forget(ctx);
+    kvc_clear(ctx, true);
     for (size_t i = 0; i < 2; i++)
         kvc_l2_expect_whole(ctx, &stored[i], i);
 }
