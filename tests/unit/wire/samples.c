@@ -99,3 +99,21 @@ void sample_assert_handle_written(const struct kvc_tensor_handle *handle, const 
     kvc_buffer_clear(&body);
     kvc_buffer_clear(&list);
 }
+
+void sample_assert_handle_refused(struct kvc_tensor_handle handle, const char *what)
+{
+    static const char *const releases[] = {"0.5.5", "0.5.6"};
+    for (size_t i = 0; i < KVC_COUNT_OF(releases); i++) {
+        struct kvc_error err = KVC_ERROR_INIT;
+        struct kvc_arena arena = {0};
+        struct kvc_buffer body = {0};
+        struct kvc_tensor_handle decoded;
+        const struct kvc_dialect *dialect = sample_dialect(releases[i]);
+        cr_assert_eq(kvc_handle_encode(dialect, &handle, &body, NULL), KVC_OK);
+        cr_assert_eq(kvc_handle_decode(dialect, kvc_buffer_view(&body), &arena, &decoded, &err),
+                     KVC_EFORMAT, "%s: %s", releases[i], what);
+        cr_assert_str_eq(err.what, what);
+        kvc_arena_clear(&arena);
+        kvc_buffer_clear(&body);
+    }
+}

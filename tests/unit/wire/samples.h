@@ -22,5 +22,7 @@ void sample_assert_equal(struct kvc_bytes got, struct kvc_bytes expected, const 
 /* Fails the test unless that release's clients write this handle, alone in a list, as these bytes. */
 void sample_assert_handle_written(const struct kvc_tensor_handle *handle, const char *release,
                                   const char *hex);
+/* Fails the test unless this handle, as the clients of either generation write it, is refused with these words. */
+void sample_assert_handle_refused(struct kvc_tensor_handle handle, const char *what);
 
 #endif

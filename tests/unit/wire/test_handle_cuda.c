@@ -77,37 +77,19 @@ Test(cuda_handle, read_from_what_the_clients_write)
     }
 }
 
-/* Written, and read again. */
-static void assert_refused(struct kvc_tensor_handle handle, const char *what)
-{
-    static const char *const releases[] = {"0.5.5", "0.5.6"};
-    for (size_t i = 0; i < KVC_COUNT_OF(releases); i++) {
-        struct kvc_error err = KVC_ERROR_INIT;
-        struct kvc_arena arena = {0};
-        struct kvc_buffer body = {0};
-        struct kvc_tensor_handle decoded;
-        const struct kvc_dialect *dialect = sample_dialect(releases[i]);
-        cr_assert_eq(kvc_handle_encode(dialect, &handle, &body, NULL), KVC_OK);
-        cr_assert_eq(kvc_handle_decode(dialect, kvc_buffer_view(&body), &arena, &decoded, &err),
-                     KVC_EFORMAT, "%s: %s", releases[i], what);
-        cr_assert_str_eq(err.what, what);
-        kvc_arena_clear(&arena);
-        kvc_buffer_clear(&body);
-    }
-}
-
 Test(cuda_handle, lies_in_its_allocation)
 {
     const struct kvc_tensor_handle good = handle_of(&goldens[0]);
     struct kvc_tensor_handle bad = good;
     bad.ipc_handle.size--;
-    assert_refused(bad, "a CUDA IPC handle of 63 bytes, not 64");
+    sample_assert_handle_refused(bad, "a CUDA IPC handle of 63 bytes, not 64");
     bad = good;
     bad.alloc_offset = -1;
-    assert_refused(bad, "alloc_offset is in no allocation");
+    sample_assert_handle_refused(bad, "alloc_offset is in no allocation");
     bad.alloc_offset = INT64_MAX;
-    assert_refused(bad, "alloc_offset is in no allocation");
+    sample_assert_handle_refused(bad, "alloc_offset is in no allocation");
     bad = good;
     bad.nbytes--;
-    assert_refused(bad, "shape, stride and storage_offset leave the segment's nbytes");
+    sample_assert_handle_refused(bad,
+                                 "shape, stride and storage_offset leave the segment's nbytes");
 }

@@ -178,43 +178,25 @@ Test(torch_handle, read_by_its_module_of_0_5_0)
 
 /* ---- what is refused ---- */
 
-/* Written, and read again. */
-static void assert_refused(struct kvc_tensor_handle handle, const char *what)
-{
-    static const char *const releases[] = {"0.5.5", "0.5.6"};
-    for (size_t i = 0; i < KVC_COUNT_OF(releases); i++) {
-        struct kvc_error err = KVC_ERROR_INIT;
-        struct kvc_arena arena = {0};
-        struct kvc_buffer body = {0};
-        struct kvc_tensor_handle decoded;
-        const struct kvc_dialect *dialect = sample_dialect(releases[i]);
-        cr_assert_eq(kvc_handle_encode(dialect, &handle, &body, NULL), KVC_OK);
-        cr_assert_eq(kvc_handle_decode(dialect, kvc_buffer_view(&body), &arena, &decoded, &err),
-                     KVC_EFORMAT, "%s: %s", releases[i], what);
-        cr_assert_str_eq(err.what, what);
-        kvc_arena_clear(&arena);
-        kvc_buffer_clear(&body);
-    }
-}
-
 Test(torch_handle, lies_in_its_storage)
 {
     struct kvc_tensor_handle handle = handle_of_torch(&torch_goldens[1]);
     handle.storage_offset++;
-    assert_refused(handle, "shape, stride and storage_offset leave the segment's nbytes");
+    sample_assert_handle_refused(handle,
+                                 "shape, stride and storage_offset leave the segment's nbytes");
     handle.storage_offset--;
     handle.alloc_offset = -1;
-    assert_refused(handle, "alloc_offset is in no allocation");
+    sample_assert_handle_refused(handle, "alloc_offset is in no allocation");
 }
 
 Test(vmm_handle, lies_in_its_allocation)
 {
     struct kvc_tensor_handle handle = handle_of_vmm(&vmm_goldens[0]);
     handle.vmm.alloc_size = handle.alloc_offset + handle.nbytes - 1;
-    assert_refused(handle, "alloc_offset is in no allocation");
+    sample_assert_handle_refused(handle, "alloc_offset is in no allocation");
     handle = handle_of_vmm(&vmm_goldens[0]);
     handle.vmm.id.size--;
-    assert_refused(handle, "an export id of 15 bytes, not 16");
+    sample_assert_handle_refused(handle, "an export id of 15 bytes, not 16");
 }
 
 /* Torch's tuple with one element too few, and with a wrong one. */
