@@ -151,36 +151,31 @@ static kvc_status refuse_setup(const char *text, struct kvc_error *err)
     return KVC_EUSAGE;
 }
 
-/* Without one of its values a server would be set up alike for every check. */
-static bool has_value(const char *arguments, const char *const values[2])
+/* What comes behind "NAME=", if it has one of the part's values: without, a server would be set up alike for every
+ * check. Else NULL. */
+static const char *arguments_of(const char *text, const struct kvc_setup_part_name *part)
 {
-    return values[0] == NULL || strstr(arguments, values[0]) != NULL ||
-           (values[1] != NULL && strstr(arguments, values[1]) != NULL);
+    const size_t size = strlen(part->name);
+    if (strncmp(text, part->name, size) != 0 || text[size] != '=')
+        return NULL;
+    const char *arguments = text + size + 1;
+    bool has_value = part->values[0] == NULL;
+    for (size_t i = 0; i < KVC_COUNT_OF(part->values) && part->values[i] != NULL; i++)
+        has_value = has_value || strstr(arguments, part->values[i]) != NULL;
+    return has_value ? arguments : NULL;
 }
 
-static kvc_status resolve_setups(const struct kvc_texts *setups,
-                                 struct kvc_setup_arguments *arguments, struct kvc_error *err)
+static kvc_status resolve_setups(const struct kvc_texts *setups, struct kvc_target_options *options,
+                                 struct kvc_error *err)
 {
-    const struct {
-        const char *name;
-        const char **arguments;
-        const char *values[2]; /* one of which it must have */
-    } rows[] = {
-        {"pool=", &arguments->pool, {"{pool_bytes}", "{pool_gb}"}},
-        {"no-pool=", &arguments->no_pool, {NULL}},
-        {"lease=", &arguments->lease, {"{lease_seconds}"}},
-        {"reap=", &arguments->reap, {"{reap_seconds}"}},
-    };
     for (size_t i = 0; i < setups->count; i++) {
-        bool known = false;
-        for (size_t row = 0; row < KVC_COUNT_OF(rows) && !known; row++) {
-            const char *text = setups->items[i] + strlen(rows[row].name);
-            known = strncmp(setups->items[i], rows[row].name, strlen(rows[row].name)) == 0 &&
-                    has_value(text, rows[row].values);
-            if (known)
-                *rows[row].arguments = text;
+        const char *arguments = NULL;
+        for (size_t part = 0; part < KVC_SETUP_PART_COUNT && arguments == NULL; part++) {
+            arguments = arguments_of(setups->items[i], &kvc_setup_parts[part]);
+            if (arguments != NULL)
+                options->setup_arguments[part] = arguments;
         }
-        if (!known)
+        if (arguments == NULL)
             return refuse_setup(setups->items[i], err);
     }
     return KVC_OK;
@@ -204,7 +199,7 @@ kvc_status kvc_target_flags_resolve(const struct kvc_target_flags *flags,
         return kvc_fail(err, KVC_EUSAGE, "--launch-log is for the server of --launch");
     if (flags->setups.count > 0 && flags->launch == NULL)
         return kvc_fail(err, KVC_EUSAGE, "--setup is for the server of --launch");
-    KVC_GUARD(resolve_setups(&flags->setups, &options->arguments, err));
+    KVC_GUARD(resolve_setups(&flags->setups, options, err));
     for (size_t i = 0; i < flags->defects.count; i++)
         if (!defect_exists(flags->defects.items[i]))
             return unknown_defect(flags->defects.items[i], err);

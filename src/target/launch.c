@@ -61,28 +61,14 @@ static kvc_status find_ports(int ports[2], struct kvc_error *err)
     return status;
 }
 
-/* The text with every `name` replaced; the caller frees it. */
-static char *fill_in(const char *text, const char *name, const char *value)
-{
-    struct kvc_buffer out = {0};
-    const char *found;
-    while ((found = strstr(text, name)) != NULL) {
-        kvc_buffer_append(&out, text, (size_t)(found - text));
-        kvc_buffer_append_text(&out, value);
-        text = found + strlen(name);
-    }
-    kvc_buffer_append_text(&out, text);
-    return kvc_buffer_take_text(&out);
-}
-
 /* The text with both ports in it; the caller frees it. */
 static char *fill_in_ports(const char *text, const int ports[2])
 {
     char rpc_port[12], http_port[12];
     snprintf(rpc_port, sizeof(rpc_port), "%d", ports[0]);
     snprintf(http_port, sizeof(http_port), "%d", ports[1]);
-    char *half_filled = fill_in(text, RPC_PORT, rpc_port);
-    char *filled = fill_in(half_filled, HTTP_PORT, http_port);
+    char *half_filled = kvc_launch_fill_in(text, RPC_PORT, rpc_port);
+    char *filled = kvc_launch_fill_in(half_filled, HTTP_PORT, http_port);
     free(half_filled);
     return filled;
 }
@@ -119,9 +105,9 @@ static kvc_status resolve_addresses(struct kvc_target *target, const struct kvc_
         KVC_GUARD(kvc_l2_folder_make(target, err));
     struct kvc_buffer whole = {0};
     kvc_buffer_append_text(&whole, options->launch);
-    kvc_launch_append_setup(&options->arguments, setup, &whole);
+    kvc_launch_append_setup(options, setup, &whole);
     char *half_filled = fill_in_ports(kvc_buffer_text(&whole), ports);
-    *command = fill_in(half_filled, KVC_LAUNCH_L2_DIR, target->l2_folder);
+    *command = kvc_launch_fill_in(half_filled, KVC_LAUNCH_L2_DIR, target->l2_folder);
     free(half_filled);
     kvc_buffer_clear(&whole);
     return KVC_OK;

@@ -2,85 +2,91 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* What of a set-up is asked for by the same arguments. */
-struct part {
-    bool is_wanted;
-    const char *arguments;
-    struct {
-        const char *name; /* "{pool_gb}" */
-        char text[32];
-    } values[2]; /* name NULL: no value */
+const struct kvc_setup_part_name kvc_setup_parts[KVC_SETUP_PART_COUNT] = {
+    [KVC_SETUP_POOL] = {"pool", {"{pool_bytes}", "{pool_gb}"}},
+    [KVC_SETUP_NO_POOL] = {"no-pool", {NULL}},
+    [KVC_SETUP_LEASE] = {"lease", {"{lease_seconds}"}},
+    [KVC_SETUP_REAP] = {"reap", {"{reap_seconds}"}},
 };
 
-enum { PART_COUNT = 4 };
+/* What a set-up asks of each part: the values in the order of the table; none where it asks for nothing. */
+struct wish {
+    bool is_there;
+    char values[2][32];
+};
 
-static void split(const struct kvc_setup_arguments *arguments, const struct kvc_target_setup *setup,
-                  struct part parts[PART_COUNT])
+static void read_wishes(const struct kvc_target_setup *setup,
+                        struct wish wishes[KVC_SETUP_PART_COUNT])
 {
     const int64_t lease_ms =
         setup->read_ttl_ms > setup->write_ttl_ms ? setup->read_ttl_ms : setup->write_ttl_ms;
-    const struct part split[PART_COUNT] = {
-        {setup->pool_bytes != 0, arguments->pool, {{"{pool_bytes}", ""}, {"{pool_gb}", ""}}},
-        {setup->no_pool, arguments->no_pool, {{NULL, ""}}},
-        {lease_ms != 0, arguments->lease, {{"{lease_seconds}", ""}}},
-        {setup->reap_ms != 0, arguments->reap, {{"{reap_seconds}", ""}}},
-    };
-    memcpy(parts, split, sizeof(split));
-    snprintf(parts[0].values[0].text, sizeof(parts[0].values[0].text), "%" PRId64,
-             setup->pool_bytes);
-    snprintf(parts[0].values[1].text, sizeof(parts[0].values[1].text), "%.12g",
+    struct wish *pool = &wishes[KVC_SETUP_POOL], *lease = &wishes[KVC_SETUP_LEASE],
+                *reap = &wishes[KVC_SETUP_REAP];
+    pool->is_there = setup->pool_bytes != 0;
+    snprintf(pool->values[0], sizeof(pool->values[0]), "%" PRId64, setup->pool_bytes);
+    snprintf(pool->values[1], sizeof(pool->values[1]), "%.12g",
              (double)setup->pool_bytes / (1 << 30));
-    snprintf(parts[2].values[0].text, sizeof(parts[2].values[0].text), "%" PRId64, lease_ms / 1000);
-    snprintf(parts[3].values[0].text, sizeof(parts[3].values[0].text), "%" PRId64,
-             setup->reap_ms / 1000);
+    wishes[KVC_SETUP_NO_POOL].is_there = setup->no_pool;
+    lease->is_there = lease_ms != 0;
+    snprintf(lease->values[0], sizeof(lease->values[0]), "%" PRId64, lease_ms / 1000);
+    reap->is_there = setup->reap_ms != 0;
+    snprintf(reap->values[0], sizeof(reap->values[0]), "%" PRId64, setup->reap_ms / 1000);
 }
 
 bool kvc_launch_takes(const struct kvc_target *target, const struct kvc_target_setup *setup)
 {
-    struct part parts[PART_COUNT];
+    struct wish wishes[KVC_SETUP_PART_COUNT] = {{.is_there = false}};
     bool asks_for_something = false;
     if (setup->l2 && strstr(target->options.launch, KVC_LAUNCH_L2_DIR) == NULL)
         return false;
-    split(&target->options.arguments, setup, parts);
-    for (size_t i = 0; i < PART_COUNT; i++) {
-        if (parts[i].is_wanted && parts[i].arguments == NULL)
+    read_wishes(setup, wishes);
+    for (size_t part = 0; part < KVC_SETUP_PART_COUNT; part++) {
+        if (wishes[part].is_there && target->options.setup_arguments[part] == NULL)
             return false;
-        asks_for_something = asks_for_something || parts[i].is_wanted;
+        asks_for_something = asks_for_something || wishes[part].is_there;
     }
     return asks_for_something;
 }
 
-/* Appends the text with every value's name replaced by the value. */
-static void append_filled(const struct part *part, struct kvc_buffer *command)
+char *kvc_launch_fill_in(const char *text, const char *name, const char *value)
 {
-    for (const char *at = part->arguments; *at != '\0';) {
-        size_t taken = 0;
-        for (size_t i = 0; i < KVC_COUNT_OF(part->values) && taken == 0; i++) {
-            const char *name = part->values[i].name;
-            if (name == NULL || strncmp(at, name, strlen(name)) != 0)
-                continue;
-            kvc_buffer_append_text(command, part->values[i].text);
-            taken = strlen(name);
-        }
-        if (taken == 0)
-            kvc_buffer_append_byte(command, (uint8_t)*at);
-        at += taken > 0 ? taken : 1;
+    struct kvc_buffer out = {0};
+    const char *found;
+    while ((found = strstr(text, name)) != NULL) {
+        kvc_buffer_append(&out, text, (size_t)(found - text));
+        kvc_buffer_append_text(&out, value);
+        text = found + strlen(name);
     }
+    kvc_buffer_append_text(&out, text);
+    return kvc_buffer_take_text(&out);
 }
 
-void kvc_launch_append_setup(const struct kvc_setup_arguments *arguments,
+static void append_filled(const char *arguments, const struct kvc_setup_part_name *part,
+                          const struct wish *wish, struct kvc_buffer *command)
+{
+    char *filled = kvc_strdup(arguments);
+    for (size_t i = 0; i < KVC_COUNT_OF(part->values) && part->values[i] != NULL; i++) {
+        char *more = kvc_launch_fill_in(filled, part->values[i], wish->values[i]);
+        free(filled);
+        filled = more;
+    }
+    kvc_buffer_printf(command, " %s", filled);
+    free(filled);
+}
+
+void kvc_launch_append_setup(const struct kvc_target_options *options,
                              const struct kvc_target_setup *setup, struct kvc_buffer *command)
 {
-    struct part parts[PART_COUNT];
+    struct wish wishes[KVC_SETUP_PART_COUNT] = {{.is_there = false}};
     if (setup == NULL)
         return;
-    split(arguments, setup, parts);
-    for (size_t i = 0; i < PART_COUNT; i++) {
-        if (!parts[i].is_wanted)
-            continue;
-        kvc_buffer_append_byte(command, ' ');
-        append_filled(&parts[i], command);
+    read_wishes(setup, wishes);
+    for (size_t part = 0; part < KVC_SETUP_PART_COUNT; part++) {
+        if (wishes[part].is_there)
+            append_filled(options->setup_arguments[part], &kvc_setup_parts[part], &wishes[part],
+                          command);
     }
 }

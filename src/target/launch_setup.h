@@ -12,7 +12,10 @@
 bool kvc_launch_takes(const struct kvc_target *target, const struct kvc_target_setup *setup);
 
 /* Appends those arguments, with the set-up's values in them. setup may be NULL. */
-void kvc_launch_append_setup(const struct kvc_setup_arguments *arguments,
+void kvc_launch_append_setup(const struct kvc_target_options *options,
                              const struct kvc_target_setup *setup, struct kvc_buffer *command);
+
+/* The text with every `name` replaced; the caller frees it. */
+char *kvc_launch_fill_in(const char *text, const char *name, const char *value);
 
 #endif

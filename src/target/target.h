@@ -18,21 +18,28 @@ struct kvc_target_setup {
     bool l2;         /* files below its memory, in the target's l2_folder */
 };
 
-/* What is added to the command of a launched server to set it up otherwise, with {name}s of values in it;
- * NULL: it cannot be asked for that. */
-struct kvc_setup_arguments {
-    const char *pool;    /* {pool_bytes}, {pool_gb}: 2^30 bytes */
-    const char *no_pool; /* no values */
-    const char *lease;   /* {lease_seconds}: of reads and of writes */
-    const char *reap;    /* {reap_seconds} */
+/* In what a launched server can be set up otherwise: a name, and the values of which its arguments have one. */
+enum kvc_setup_part {
+    KVC_SETUP_POOL,    /* {pool_bytes}, {pool_gb}: 2^30 bytes */
+    KVC_SETUP_NO_POOL, /* no values */
+    KVC_SETUP_LEASE,   /* {lease_seconds}: of reads and of writes */
+    KVC_SETUP_REAP,    /* {reap_seconds} */
+    KVC_SETUP_PART_COUNT,
 };
+struct kvc_setup_part_name {
+    const char *name;      /* "pool" */
+    const char *values[2]; /* "{pool_bytes}"; NULL: no more */
+};
+extern const struct kvc_setup_part_name kvc_setup_parts[KVC_SETUP_PART_COUNT];
 
 struct kvc_target_options {
     const char *rpc_url;  /* attach: required; launch: needed if launch has no {rpc_port} */
     const char *http_url; /* NULL: none; launch: {http_port} in the command comes first */
     bool http_is_default; /* nobody gave http_url, and nobody may answer there */
     const char *launch;   /* the command, with {rpc_port}, {http_port} and {l2_dir} */
-    struct kvc_setup_arguments arguments; /* launch */
+    const char *setup_arguments
+        [KVC_SETUP_PART_COUNT]; /* launch: what is added to the command for each; NULL:
+                                                          it cannot be asked for that */
     const char *launch_log; /* file for its output; NULL: a temporary one, shown when it fails */
     const char *const *defects;        /* mock: NULL-terminated; NULL: none */
     const struct kvc_dialect *dialect; /* what it speaks; NULL: found out (mock: the newest) */

@@ -159,11 +159,12 @@ Test(target, a_set_up_that_it_cannot_have)
 /* What is added to a launched server's command for the set-up. */
 static const char *added(struct kvc_buffer *command, struct kvc_target_setup setup)
 {
-    const struct kvc_setup_arguments arguments = {.pool = "--gb {pool_gb} --b={pool_bytes}",
-                                                  .no_pool = "--no-pool {pool_gb}",
-                                                  .lease = "{lease_seconds}{lease_seconds}s"};
+    const struct kvc_target_options options = {
+        .setup_arguments = {[KVC_SETUP_POOL] = "--gb {pool_gb} --b={pool_bytes}",
+                            [KVC_SETUP_NO_POOL] = "--no-pool {pool_gb}",
+                            [KVC_SETUP_LEASE] = "{lease_seconds}{lease_seconds}s"}};
     kvc_buffer_clear(command);
-    kvc_launch_append_setup(&arguments, &setup, command);
+    kvc_launch_append_setup(&options, &setup, command);
     return kvc_buffer_text(command);
 }
 
@@ -184,7 +185,8 @@ Test(set_up, is_added_to_the_command)
 Test(set_up, needs_arguments_for_all_of_it)
 {
     struct kvc_target target;
-    const struct kvc_target_options options = {.launch = "x", .arguments.lease = "y"};
+    const struct kvc_target_options options = {.launch = "x",
+                                               .setup_arguments[KVC_SETUP_LEASE] = "y"};
     cr_assert_eq(kvc_target_init(&options, &target, NULL), KVC_OK);
     struct kvc_target_setup nothing = {0}, reads = {.read_ttl_ms = 1},
                             writes = {.write_ttl_ms = 1001},
