@@ -151,7 +151,7 @@ static int run_selected(const struct run_flags *flags, const struct kvc_target_f
     struct kvc_error err = KVC_ERROR_INIT;
     struct kvc_target_options target_options;
     struct kvc_target target;
-    struct kvc_run_texts texts = {0};
+    struct kvc_run_texts texts;
     struct files files = {0};
     int exit_status = KVC_EXIT_USAGE;
     char *reproduce = kvc_run_flags_reproduce(flags, target_flags);
