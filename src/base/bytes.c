@@ -1,5 +1,6 @@
 #include "src/base/bytes.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -126,6 +127,25 @@ void kvc_buffer_printf(struct kvc_buffer *buffer, const char *format, ...)
         buffer->size += (size_t)length;
     }
     va_end(again);
+}
+
+bool kvc_buffer_read_file(const char *path, size_t most, struct kvc_buffer *buffer)
+{
+    enum { PIECE = 1 << 16 };
+    FILE *stream = fopen(path, "re");
+    if (stream == NULL)
+        return false;
+    size_t got = PIECE;
+    while (got > 0 && buffer->size <= most) {
+        kvc_buffer_reserve(buffer, PIECE);
+        got = fread(buffer->data + buffer->size, 1, PIECE, stream);
+        buffer->size += got;
+    }
+    const int code = errno;
+    const bool is_read = ferror(stream) == 0;
+    fclose(stream);
+    errno = code;
+    return is_read;
 }
 
 const char *kvc_buffer_text(struct kvc_buffer *buffer)

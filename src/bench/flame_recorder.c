@@ -178,28 +178,6 @@ kvc_status kvc_flame_mode_check(enum kvc_flame_mode mode, struct kvc_error *err)
 
 /* ---- starting ---- */
 
-static kvc_status read_stream(FILE *stream, struct kvc_buffer *text, struct kvc_error *err)
-{
-    enum { PART = 65536 };
-    size_t got = PART;
-    if (stream == NULL)
-        return kvc_fail_errno(err, "cannot read what the profiler wrote");
-    while (got > 0) {
-        kvc_buffer_reserve(text, PART);
-        got = fread(text->data + text->size, 1, PART, stream);
-        text->size += got;
-    }
-    return KVC_OK;
-}
-
-static void read_words(const struct kvc_flame_recorder *recorder, struct kvc_buffer *text)
-{
-    FILE *stream = fopen(recorder->words, "re");
-    (void)read_stream(stream, text, NULL);
-    if (stream != NULL)
-        fclose(stream);
-}
-
 /* A process group of its own: an interrupt from the terminal is ours to pass on. It ends when we are killed. */
 static _Noreturn void become_profiler(const struct kvc_flame_recorder *recorder,
                                       const char *program, char *const *arguments)
@@ -244,7 +222,7 @@ static kvc_status fail_with_words(const struct kvc_flame_recorder *recorder, con
     const char *best = "it says nothing";
     char *rest = NULL;
     bool is_traceback = false;
-    read_words(recorder, &text);
+    (void)kvc_buffer_read_file(recorder->words, SIZE_MAX, &text); /* or it has said nothing */
     char *lines = kvc_strdup(kvc_buffer_text(&text));
     for (char *line = strtok_r(lines, "\n", &rest); line != NULL;
          line = strtok_r(NULL, "\n", &rest)) {
@@ -282,7 +260,7 @@ static bool holds_open(pid_t process, const char *wanted)
 static bool has_said(const struct kvc_flame_recorder *recorder, const char *wanted)
 {
     struct kvc_buffer text = {0};
-    read_words(recorder, &text);
+    (void)kvc_buffer_read_file(recorder->words, SIZE_MAX, &text);
     const bool found = strstr(kvc_buffer_text(&text), wanted) != NULL;
     kvc_buffer_clear(&text);
     return found;
@@ -377,12 +355,11 @@ static kvc_status add_folded(const struct kvc_flame_recorder *recorder, struct k
                              struct kvc_error *err)
 {
     struct kvc_buffer text = {0};
-    FILE *stream = fopen(recorder->recording, "re");
-    const kvc_status status = stream == NULL && errno == ENOENT ? KVC_OK /* it saw nothing */
-                                                                : read_stream(stream, &text, err);
+    kvc_status status = KVC_OK;
+    if (!kvc_buffer_read_file(recorder->recording, SIZE_MAX, &text) &&
+        errno != ENOENT) /* it saw nothing */
+        status = kvc_fail_errno(err, "cannot read what the profiler wrote");
     kvc_flame_tree_add_folded(tree, (struct kvc_str){(const char *)text.data, text.size});
-    if (stream != NULL)
-        fclose(stream);
     kvc_buffer_clear(&text);
     return status;
 }

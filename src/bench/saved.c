@@ -42,24 +42,12 @@ static const struct kvc_saved_kind kinds[] = {
 
 static kvc_status read_file(const char *path, struct kvc_buffer *text, struct kvc_error *err)
 {
-    FILE *stream = fopen(path, "r");
-    if (stream == NULL)
+    if (!kvc_buffer_read_file(path, KVC_SAVED_MAX_SIZE, text))
         return kvc_fail(err, KVC_EUSAGE, "cannot be read: %s", strerror(errno));
-    enum { PIECE = 1 << 16 };
-    size_t size = PIECE;
-    while (size > 0 && text->size <= KVC_SAVED_MAX_SIZE) {
-        kvc_buffer_reserve(text, PIECE);
-        size = fread(text->data + text->size, 1, PIECE, stream);
-        text->size += size;
-    }
-    kvc_status status = KVC_OK;
-    if (ferror(stream))
-        status = kvc_fail(err, KVC_EUSAGE, "cannot be read: %s", strerror(errno));
-    else if (text->size > KVC_SAVED_MAX_SIZE)
-        status = kvc_fail(err, KVC_EUSAGE, "is larger than %d MiB: no report is",
-                          KVC_SAVED_MAX_SIZE >> 20);
-    fclose(stream);
-    return status;
+    if (text->size > KVC_SAVED_MAX_SIZE)
+        return kvc_fail(err, KVC_EUSAGE, "is larger than %d MiB: no report is",
+                        KVC_SAVED_MAX_SIZE >> 20);
+    return KVC_OK;
 }
 
 static kvc_status parse(const char *path, json_t **root, struct kvc_error *err)

@@ -1,6 +1,8 @@
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/bytes.h"
 
@@ -190,4 +192,33 @@ Test(escape, a_peers_text_is_cut_to_fit_a_line)
     cr_assert_eq(strlen(cut.text), 63 + strlen("…"));
     cr_assert(kvc_utf8_is_valid(cut.text, strlen(cut.text)));
     cr_assert_eq(strlen(kvc_text_show((struct kvc_str){text, 63}).text), 63);
+}
+
+Test(buffer, takes_what_a_file_holds)
+{
+    enum { SIZE = 200000 };
+    char path[] = "/tmp/kvconform-test-XXXXXX";
+    const int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    uint8_t *written = kvc_alloc(SIZE);
+    for (size_t i = 0; i < SIZE; i++)
+        written[i] = (uint8_t)(i * 7 + i / 251);
+    cr_assert_eq(write(file, written, SIZE), SIZE);
+    close(file);
+    struct kvc_buffer buffer = {0};
+    kvc_buffer_append_byte(&buffer, 'x');
+    cr_assert(kvc_buffer_read_file(path, SIZE_MAX, &buffer));
+    cr_assert_eq(buffer.size, SIZE + 1);
+    cr_assert_eq(buffer.data[0], 'x');
+    cr_assert_eq(memcmp(buffer.data + 1, written, SIZE), 0);
+    kvc_buffer_clear(&buffer);
+    cr_assert(kvc_buffer_read_file(path, 1000, &buffer), "what is too large is no error");
+    cr_assert(buffer.size > 1000 && buffer.size < SIZE);
+    unlink(path);
+    cr_assert(!kvc_buffer_read_file(path, 1, &buffer));
+    cr_assert_eq(errno, ENOENT);
+    cr_assert(!kvc_buffer_read_file("/", 1 << 20, &buffer));
+    cr_assert_eq(errno, EISDIR);
+    kvc_buffer_clear(&buffer);
+    free(written);
 }
