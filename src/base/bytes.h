@@ -43,8 +43,8 @@ void kvc_buffer_append_byte(struct kvc_buffer *buffer, uint8_t byte);
 void kvc_buffer_append_text(struct kvc_buffer *buffer, const char *text);
 void kvc_buffer_printf(struct kvc_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Appends what a file holds, at least until there are more than `most` bytes in the buffer. False, with errno, when it
- * cannot be read. */
+/* Appends what a file holds, at least until there are more than `most` bytes in the buffer. False,
+ * with errno, when it cannot be read. */
 bool kvc_buffer_read_file(const char *path, size_t most, struct kvc_buffer *buffer);
 /* The content as NUL-terminated text; owned by the buffer, valid until it changes. */
 const char *kvc_buffer_text(struct kvc_buffer *buffer);

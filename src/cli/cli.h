@@ -43,8 +43,8 @@ struct kvc_target_flags {
     struct kvc_texts defects; /* of the mock */
 };
 
-/* --rpc-url, --url, --launch, --setup, --launch-log, --dialect, --timeout, --start-timeout; or_mock: also --defect,
- * for a command that starts the bundled mock server when no other is given. */
+/* --rpc-url, --url, --launch, --setup, --launch-log, --dialect, --timeout, --start-timeout; or_mock:
+ * also --defect, for a command that starts the bundled mock server when no other is given. */
 struct kvc_option_group kvc_target_flag_group(bool or_mock, struct kvc_target_flags *flags);
 
 enum {

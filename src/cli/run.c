@@ -115,12 +115,12 @@ static void warn_of_little_room(void)
 {
     const uint64_t room_mib = kvc_segment_room() >> 20;
     if (room_mib < ROOM_NEEDED_MIB)
-        fprintf(stderr,
-                "kvconform run: warning: /dev/shm has room for %" PRIu64
-                " MiB; a run of all checks "
-                "needs %d, and a check that finds none cannot be carried out (a container: "
-                "--shm-size=1g)\n",
-                room_mib, ROOM_NEEDED_MIB);
+        fprintf(
+            stderr,
+            "kvconform run: warning: /dev/shm has room for %" PRIu64
+            " MiB; a run of all checks needs %d, and a check that finds none cannot be carried out (a container: "
+            "--shm-size=1g)\n",
+            room_mib, ROOM_NEEDED_MIB);
 }
 
 /* Runs with the files open; *exit_status is what the run deserves. */
@@ -215,8 +215,9 @@ static int command_run(int argc, char **argv)
     const struct kvc_command_line line = {
         .usage = "kvconform run [OPTION…]",
         .about =
-            "Runs checks against a server, and reports to stderr. Exit status: 0 everything as expected, 1 not so, 2 wrong "
-            "usage or nothing to run, 3 the server could not be reached, started or was lost.",
+            "Runs checks against a server, and reports to stderr. Exit status: 0 everything as "
+            "expected, 1 not so, 2 wrong usage or nothing to run, 3 the server could not be reached, "
+            "started or was lost.",
         .groups = groups,
         .group_count = KVC_RUN_GROUP_COUNT,
     };

@@ -42,8 +42,8 @@ static const struct kvc_option target_table[] = {
      .offset = FLAG(launch_log),
      .argument = "FILE",
      .help =
-         "where the output of a launched server goes, those of --setup to FILE.NAME (default: a temporary file, whose end is "
-         "shown when the server does not start)"},
+         "where the output of a launched server goes, those of --setup to FILE.NAME (default: a "
+         "temporary file, whose end is shown when the server does not start)"},
     {.name = "dialect",
      .kind = KVC_OPTION_TEXT,
      .offset = FLAG(dialect),
@@ -142,11 +142,10 @@ static kvc_status unknown_defect(const char *name, struct kvc_error *err)
 
 static kvc_status refuse_setup(const char *text, struct kvc_error *err)
 {
-    kvc_fail(
-        err, KVC_EUSAGE,
-        "'%s' is not accepted: give pool, no-pool, lease or reap, =, and what to add to the command, "
-        "with {pool_bytes} or {pool_gb}, {lease_seconds}, {reap_seconds} in it",
-        kvc_text_show(kvc_str_of(text)).text);
+    kvc_fail(err, KVC_EUSAGE,
+             "'%s' is not accepted: give pool, no-pool, lease or reap, =, and what to add to the "
+             "command, with {pool_bytes} or {pool_gb}, {lease_seconds}, {reap_seconds} in it",
+             kvc_text_show(kvc_str_of(text)).text);
     kvc_error_set_where(err, "--setup");
     return KVC_EUSAGE;
 }
